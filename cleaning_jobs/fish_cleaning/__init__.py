@@ -1,0 +1,1 @@
+"""Speech data cleaning that may be stopped at any instant."""

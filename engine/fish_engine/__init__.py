@@ -1,0 +1,1 @@
+"""The engine: text in, speech out, many requests in one batch."""

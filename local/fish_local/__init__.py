@@ -1,0 +1,1 @@
+"""A one-machine cluster of real parts, for trying and testing everything."""
