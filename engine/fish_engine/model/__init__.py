@@ -1,0 +1,1 @@
+"""The DualAR model: configuration, layers, weights, prompts and sampling. Knows nothing of requests or servers."""
