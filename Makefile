@@ -8,7 +8,7 @@ PYTEST := $(BIN)/python -m pytest -q
 .PHONY: help setup build demo up down status test unit component e2e check fmt changelog
 
 help: ## Say what there is
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
 setup: .venv/.ready ## Install everything into .venv
 .venv/.ready: pyproject.toml local/set-up.sh
