@@ -1,0 +1,4 @@
+package node
+
+// Main x.
+func Main(arguments []string) int { return 0 }
