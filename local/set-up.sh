@@ -21,7 +21,7 @@ fi
 printf 'set-up: installing fish-tts and what it needs (about 5 GB with torch; two minutes the first time)\n'
 quiet=-q
 [ -t 2 ] && quiet=   # uv draws its own progress bars on a terminal
-.venv/bin/uv pip install $quiet --python .venv/bin/python -e '.[engine,operator,cleaning,local,dev]'
+.venv/bin/uv pip install $quiet --python .venv/bin/python -e '.[engine,operator,cleaning,slurm,local,dev]'
 # The demo's report and CI read how long this took.
 printf '%s\n' $((SECONDS - started)) >.venv/.ready
 printf 'set-up: done in %s s\n' $((SECONDS - started))
