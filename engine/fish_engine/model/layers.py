@@ -1,0 +1,136 @@
+"""The parts that both stacks of a DualAR model are made of.
+
+A block does not know how keys and values are kept: whoever calls it passes an `AttentionMemory` that stores the new ones
+and mixes the old ones (`attention.py`).
+"""
+
+from typing import Protocol
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from fish_engine.model.config import TransformerConfig
+
+
+class AttentionMemory(Protocol):
+    """Where one forward pass finds the keys and values of earlier positions."""
+
+    def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """Store `k` and `v` of this layer, and return the values mixed for `q`.
+
+        Shapes: q [..., heads, head_dim]; k, v [..., kv_heads, head_dim]; result [..., heads, head_dim].
+        """
+        ...
+
+
+def rope_table(config: TransformerConfig) -> Tensor:
+    """Return cosines and sines of every position, [max_positions, head_dim / 2, 2] in float32.
+
+    They are rounded to bf16 and back, as in training; with exact ones long utterances turn to noise.
+    """
+    exponents = torch.arange(0, config.head_dim, 2, dtype=torch.float32, device="cpu") / config.head_dim
+    positions = torch.arange(config.max_positions, dtype=torch.float32, device="cpu")
+    angles = torch.outer(positions, 1.0 / config.rope_base**exponents)  # [P, D/2]
+    return torch.stack((angles.cos(), angles.sin()), dim=-1).bfloat16().float()
+
+
+def rotate(x: Tensor, rope: Tensor) -> Tensor:
+    """Rotate queries or keys; pairs are neighbours (0, 1), (2, 3), …, not halves.
+
+    Shapes: x [..., heads, head_dim], rope [..., head_dim / 2, 2].
+    """
+    even, odd = torch.unflatten(x.float(), -1, (-1, 2)).unbind(-1)  # [..., H, D/2]
+    cos, sin = rope.unsqueeze(-3).unbind(-1)  # [..., 1, D/2]
+    turned = torch.stack((even * cos - odd * sin, odd * cos + even * sin), dim=-1)
+    return turned.flatten(-2).to(x.dtype)
+
+
+class RMSNorm(nn.Module):
+    """Normalise in float32, return to the model's dtype, then scale."""
+
+    def __init__(self, dim: int, eps: float) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(dim))
+        self.eps = eps
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return `x` with the root mean square of its last dimension brought to one, times the weight."""
+        return F.rms_norm(x.float(), x.shape[-1:], eps=self.eps).to(x.dtype) * self.weight
+
+
+class Attention(nn.Module):
+    """Grouped-query attention with one fused projection."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.wqkv = nn.Linear(config.dim, config.qkv_rows, bias=False)
+        self.wo = nn.Linear(config.heads * config.head_dim, config.dim, bias=False)
+        if config.has_qk_norm:
+            self.q_norm = RMSNorm(config.head_dim, config.norm_eps)
+            self.k_norm = RMSNorm(config.head_dim, config.norm_eps)
+
+    def forward(self, x: Tensor, rope: Tensor, layer: int, memory: AttentionMemory) -> Tensor:
+        """Return [..., dim] for x [..., dim]."""
+        config = self.config
+        heads = torch.unflatten(self.wqkv(x), -1, (-1, config.head_dim))  # [..., H + 2 KVH, D]
+        q, k, v = torch.split(heads, (config.heads, config.kv_heads, config.kv_heads), dim=-2)
+        if config.has_qk_norm:
+            q, k = self.q_norm(q), self.k_norm(k)
+        mixed = memory.attend(layer, rotate(q, rope), rotate(k, rope), v)
+        projected: Tensor = self.wo(mixed.flatten(-2))
+        return projected
+
+
+class FeedForward(nn.Module):
+    """SwiGLU: w1 is the gate, w3 goes up, w2 comes down."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.w1 = nn.Linear(config.dim, config.intermediate_dim, bias=False)
+        self.w2 = nn.Linear(config.intermediate_dim, config.dim, bias=False)
+        self.w3 = nn.Linear(config.dim, config.intermediate_dim, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return [..., dim] for x [..., dim]."""
+        down: Tensor = self.w2(F.silu(self.w1(x)) * self.w3(x))
+        return down
+
+
+class Block(nn.Module):
+    """One pre-norm transformer block."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.attention = Attention(config)
+        self.feed_forward = FeedForward(config)
+        self.attention_norm = RMSNorm(config.dim, config.norm_eps)
+        self.ffn_norm = RMSNorm(config.dim, config.norm_eps)
+
+    def forward(self, x: Tensor, rope: Tensor, layer: int, memory: AttentionMemory) -> Tensor:
+        """Return [..., dim] for x [..., dim]."""
+        mixed: Tensor = x + self.attention(self.attention_norm(x), rope, layer, memory)
+        refined: Tensor = mixed + self.feed_forward(self.ffn_norm(mixed))
+        return refined
+
+
+class Stack(nn.Module):
+    """Blocks in a row and the norm after them."""
+
+    rope: Tensor
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(Block(config) for _ in range(config.layers))
+        self.norm = RMSNorm(config.dim, config.norm_eps)
+        # Made on the CPU even while the weights are built on no device at all: it is in no checkpoint.
+        self.register_buffer("rope", rope_table(config), persistent=False)
+
+    def run(self, x: Tensor, positions: Tensor | slice, memory: AttentionMemory) -> Tensor:
+        """Return the normalised output [..., dim] for x [..., dim] at `positions` (one for each row before the last dimension)."""
+        rope = self.rope[positions]
+        for index, block in enumerate(self.layers):
+            x = block(x, rope, index, memory)
+        normalised: Tensor = self.norm(x)
+        return normalised
