@@ -75,7 +75,7 @@ class Attention(nn.Module):
         """Return [..., dim] for x [..., dim]."""
         config = self.config
         heads = torch.unflatten(self.wqkv(x), -1, (-1, config.head_dim))  # [..., H + 2 KVH, D]
-        q, k, v = torch.split(heads, (config.heads, config.kv_heads, config.kv_heads), dim=-2)
+        q, k, v = torch.split(heads, [config.heads, config.kv_heads, config.kv_heads], dim=-2)
         if config.has_qk_norm:
             q, k = self.q_norm(q), self.k_norm(k)
         mixed = memory.attend(layer, rotate(q, rope), rotate(k, rope), v)
