@@ -1,0 +1,1 @@
+"""Sound outside the codec: files and bytes."""

@@ -1,0 +1,107 @@
+"""The blocks that encoder, quantiser and decoder are made of."""
+
+from collections.abc import Mapping
+from typing import cast
+
+from torch import Tensor, nn
+from torch.nn import functional
+
+from fish_engine.codec.carried import Carried, StateLayout
+from fish_engine.codec.layers import (
+    CausalConv,
+    CausalTransposedConv,
+    Layer,
+    LayerNorm,
+    Linear,
+    Shape,
+    Snake,
+)
+
+DILATIONS = (1, 3, 9)
+
+
+class ResidualUnit(nn.Module):
+    """Snake, dilated convolution, snake, pointwise convolution, added to the input."""
+
+    def __init__(self, layout: StateLayout, channels: int, dilation: int) -> None:
+        super().__init__()
+        self.block = nn.ModuleList(
+            [
+                Snake(channels),
+                CausalConv(layout, channels, channels, taps=7, dilation=dilation),
+                Snake(channels),
+                CausalConv(layout, channels, channels, taps=1),
+            ]
+        )
+
+    def forward(self, x: Tensor, carried: Carried, frames: int) -> Tensor:
+        first_snake, dilated, second_snake, pointwise = self.block
+        out = dilated(first_snake(x), carried, frames)
+        return x + cast(Tensor, pointwise(second_snake(out), carried, frames))
+
+
+class DepthwiseConv(Layer):
+    """Seven taps on each channel by itself, summed tap by tap: the order of the sum is the order of the loop."""
+
+    weight: Tensor  # [taps, channels]
+    bias: Tensor
+
+    def __init__(self, layout: StateLayout, channels: int, taps: int = 7) -> None:
+        super().__init__()
+        self.channels, self.taps = channels, taps
+        self.context = layout.reserve(taps - 1, channels)
+
+    def published_shapes(self) -> dict[str, Shape]:
+        return {"conv.weight": (self.channels, 1, self.taps), "conv.bias": (self.channels,)}
+
+    def take(self, tensors: Mapping[str, Tensor]) -> None:
+        self.weight = tensors["conv.weight"][:, 0].t().contiguous()
+        self.bias = tensors["conv.bias"]
+
+    def forward(self, x: Tensor, carried: Carried) -> Tensor:
+        length = x.shape[1]
+        joined = carried.prepend(self.context, x)
+        out = joined[:, :length] * self.weight[0]
+        for tap in range(1, self.taps):
+            out += joined[:, tap : tap + length] * self.weight[tap]
+        return out.add_(self.bias)
+
+
+class ConvNeXt(Layer):
+    """Depthwise convolution, LayerNorm, a widening and narrowing pair of linears, scaled and added to the input."""
+
+    gamma: Tensor
+
+    def __init__(self, layout: StateLayout, channels: int) -> None:
+        super().__init__()
+        self._declare("gamma", channels)
+        self.dwconv = DepthwiseConv(layout, channels)
+        self.norm = LayerNorm(channels)
+        self.pwconv1 = Linear(channels, 4 * channels, has_bias=True)
+        self.pwconv2 = Linear(4 * channels, channels, has_bias=True)
+
+    def forward(self, x: Tensor, carried: Carried, frames: int) -> Tensor:
+        out = self.pwconv1(self.norm(self.dwconv(x, carried)), frames)
+        narrowed: Tensor = self.pwconv2(functional.gelu(out), frames)
+        return x + narrowed * self.gamma
+
+
+class Resample(nn.ModuleList):
+    """A strided or transposed convolution followed by a ConvNeXt block, as the quantiser changes its frame rate."""
+
+    def forward(self, x: Tensor, carried: Carried, frames: int) -> Tensor:
+        for part in self:
+            x = part(x, carried, frames)
+        return x
+
+
+def downsample(layout: StateLayout, channels: int, stride: int) -> Resample:
+    """Return the block that keeps one position of `stride`."""
+    conv = CausalConv(layout, channels, channels, taps=stride, stride=stride, is_weight_normed=False)
+    return Resample([conv, ConvNeXt(layout, channels)])
+
+
+def upsample(layout: StateLayout, channels: int, stride: int) -> Resample:
+    """Return the block that makes `stride` positions of one."""
+    conv = CausalTransposedConv(layout, channels, channels, stride=stride, seen=1, is_weight_normed=False)
+    return Resample([conv, ConvNeXt(layout, channels)])

@@ -1,0 +1,184 @@
+"""The codec as a whole: frames of codes ↔ samples, both strictly causal, both with their past carried in one row."""
+
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from fish_engine.codec.blocks import DILATIONS, ResidualUnit
+from fish_engine.codec.carried import Carried, StateLayout
+from fish_engine.codec.config import CodecConfig, TransformerConfig
+from fish_engine.codec.lanes import one_thread_per_product
+from fish_engine.codec.layers import CausalConv, CausalTransposedConv, Snake
+from fish_engine.codec.quantizer import Quantizer
+from fish_engine.codec.transformer import WindowedTransformer
+
+FRAMES_PER_BLOCK = 16
+"""Frames that a whole-file call works on at a time: memory stays the same however long the file is."""
+
+
+class Chain(nn.Module):
+    """Layers one after the other, under the name that the published format gives their list."""
+
+    def _run(self, layers: nn.ModuleList, x: Tensor, carried: Carried, frames: int) -> Tensor:
+        for layer in layers:
+            x = layer(x) if isinstance(layer, Snake) else layer(x, carried, frames)
+        return x
+
+
+class EncoderBlock(Chain):
+    """Three residual units, then a strided convolution to twice the channels, then perhaps a transformer."""
+
+    def __init__(
+        self,
+        layout: StateLayout,
+        channels: int,
+        stride: int,
+        transformer: TransformerConfig | None,
+        positions_per_frame: int,
+    ) -> None:
+        super().__init__()
+        self.block = nn.ModuleList(ResidualUnit(layout, channels, dilation) for dilation in DILATIONS)
+        self.block.append(Snake(channels))
+        self.block.append(CausalConv(layout, channels, 2 * channels, taps=2 * stride, stride=stride))
+        if transformer is not None:
+            self.block.append(WindowedTransformer(layout, transformer, positions_per_frame))
+
+    def forward(self, x: Tensor, carried: Carried, frames: int) -> Tensor:
+        return self._run(self.block, x, carried, frames)
+
+
+class Encoder(Chain):
+    """Samples [streams, frames * samples, 1] → latents at the rate of the quantiser's input."""
+
+    def __init__(self, layout: StateLayout, config: CodecConfig) -> None:
+        super().__init__()
+        channels, positions = config.encoder_channels, config.samples_per_frame
+        self.block = nn.ModuleList([CausalConv(layout, 1, channels, taps=7)])
+        for stride, transformer in zip(config.encoder_strides, config.encoder_transformers, strict=True):
+            positions //= stride
+            self.block.append(EncoderBlock(layout, channels, stride, transformer, positions))
+            channels *= 2
+        self.block.append(Snake(channels))
+        self.block.append(CausalConv(layout, channels, config.latent_dim, taps=3))
+
+    def forward(self, x: Tensor, carried: Carried, frames: int) -> Tensor:
+        return self._run(self.block, x, carried, frames)
+
+
+class DecoderBlock(Chain):
+    """A transposed convolution to half the channels, then three residual units."""
+
+    def __init__(self, layout: StateLayout, channels: int, stride: int) -> None:
+        super().__init__()
+        self.block = nn.ModuleList(
+            [Snake(channels), CausalTransposedConv(layout, channels, channels // 2, stride=stride)]
+        )
+        self.block.extend(ResidualUnit(layout, channels // 2, dilation) for dilation in DILATIONS)
+
+    def forward(self, x: Tensor, carried: Carried, frames: int) -> Tensor:
+        return self._run(self.block, x, carried, frames)
+
+
+class Decoder(Chain):
+    """Latents → samples [streams, frames * samples, 1] between -1 and 1."""
+
+    def __init__(self, layout: StateLayout, config: CodecConfig) -> None:
+        super().__init__()
+        channels = config.decoder_channels
+        self.model = nn.ModuleList([CausalConv(layout, config.latent_dim, channels, taps=7)])
+        for stride in config.decoder_strides:
+            self.model.append(DecoderBlock(layout, channels, stride))
+            channels //= 2
+        self.model.append(Snake(channels))
+        self.model.append(CausalConv(layout, channels, 1, taps=7))
+
+    def forward(self, x: Tensor, carried: Carried, frames: int) -> Tensor:
+        return self._run(self.model, x, carried, frames).tanh()
+
+
+class Codec(nn.Module):
+    """A codec whose module tree follows the published names.
+
+    `decoding` and `encoding` say what a stream's row holds; `decode_frames` and `encode_frames` advance rows.
+    """
+
+    def __init__(self, config: CodecConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.encoding = StateLayout()
+        self.decoding = StateLayout()
+        self.encoder = Encoder(self.encoding, config)
+        self.quantizer = Quantizer(self.encoding, self.decoding, config)
+        self.decoder = Decoder(self.decoding, config)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.quantizer.codebooks[0].latents.device
+
+    @torch.inference_mode()
+    def decode_frames(self, codes: Tensor, carried: Carried) -> Tensor:
+        """Return the samples [streams, frames * samples_per_frame] of the next codes [streams, frames, codebooks]."""
+        frames = codes.shape[1]
+        with one_thread_per_product():
+            latents = self.quantizer.decode(codes, carried, frames)
+            samples = cast(Tensor, self.decoder(latents, carried, frames))
+        return samples.squeeze(2)
+
+    @torch.inference_mode()
+    def encode_frames(self, samples: Tensor, carried: Carried) -> Tensor:
+        """Return the codes [streams, frames, codebooks] of the next samples [streams, frames * samples_per_frame]."""
+        frames = samples.shape[1] // self.config.samples_per_frame
+        with one_thread_per_product():
+            latents = self.encoder(samples[..., None], carried, frames)
+            return self.quantizer.encode(latents, carried, frames)
+
+    def decode(self, codes: Tensor) -> Tensor:
+        """Return the sound [batch, 1, T * samples_per_frame] of whole sequences of codes [batch, codebooks, T]."""
+        check_codes(codes, self.config)
+        row = torch.zeros(codes.shape[0], self.decoding.size, device=self.device)
+        pieces = []
+        for first in range(0, codes.shape[2], FRAMES_PER_BLOCK):
+            carried = Carried(before=row, first_frames=self._at(first, codes.shape[0]))
+            block = codes[:, :, first : first + FRAMES_PER_BLOCK].to(self.device)
+            pieces.append(self.decode_frames(block.transpose(1, 2), carried))
+            row = carried.after
+        return torch.cat(pieces, dim=1)[:, None]
+
+    def encode(self, sound: Tensor) -> Tensor:
+        """Return the codes [batch, codebooks, T] of sound [batch, 1, samples]; the last frame is filled with silence."""
+        check_sound(sound)
+        per_block = FRAMES_PER_BLOCK * self.config.samples_per_frame
+        samples = sound[:, 0].to(self.device)
+        missing = -samples.shape[1] % self.config.samples_per_frame
+        samples = nn.functional.pad(samples, (0, missing))
+        row = torch.zeros(samples.shape[0], self.encoding.size, device=self.device)
+        pieces = []
+        for first in range(0, samples.shape[1], per_block):
+            frame = first // self.config.samples_per_frame
+            carried = Carried(before=row, first_frames=self._at(frame, samples.shape[0]))
+            pieces.append(self.encode_frames(samples[:, first : first + per_block], carried))
+            row = carried.after
+        return torch.cat(pieces, dim=1).transpose(1, 2)
+
+    def _at(self, frame: int, streams: int) -> Tensor:
+        return torch.full((streams,), frame, device=self.device)
+
+
+def check_codes(codes: Tensor, config: CodecConfig) -> None:
+    """Raise ValueError unless codes are [batch, codebooks, at least one frame] and none is negative."""
+    if codes.ndim != 3 or codes.shape[1] != config.codebooks or codes.shape[2] == 0:
+        raise ValueError(
+            f"codes must be [batch, {config.codebooks}, frames] with at least one frame, found {list(codes.shape)}"
+        )
+    if codes.is_floating_point() or int(codes.min()) < 0:
+        raise ValueError(f"codes must be integers of at least 0, found {codes.dtype} with minimum {codes.min().item()}")
+
+
+def check_sound(sound: Tensor) -> None:
+    """Raise ValueError unless sound is [batch, 1, at least one sample] and finite."""
+    if sound.ndim != 3 or sound.shape[1] != 1 or sound.shape[2] == 0:
+        raise ValueError(f"sound must be [batch, 1, samples] with at least one sample, found {list(sound.shape)}")
+    if not bool(torch.isfinite(sound).all()):
+        raise ValueError("sound must be finite, found NaN or infinity")

@@ -1,0 +1,85 @@
+"""Decoding many streams as their frames arrive: each stream is a slot, and a slot is a row of numbers and a position."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from fish_engine.codec.carried import Carried
+from fish_engine.codec.dac import Codec, check_codes
+
+
+class StreamingDecoder:
+    """Decodes the next frames of up to `max_streams` streams, equal bit for bit on a CPU to decoding each one whole.
+
+    Not safe for several threads at once: it belongs to the loop that feeds it.
+    """
+
+    def __init__(self, codec: Codec, *, max_streams: int) -> None:
+        if max_streams < 1:
+            raise ValueError(f"max_streams must be at least 1, found {max_streams}")
+        self.codec = codec
+        self.max_streams = max_streams
+        self._rows = torch.zeros(max_streams, codec.decoding.size, device=codec.device)
+        self._frames_decoded: dict[int, int] = {}  # by open slot
+        self._free = list(range(max_streams - 1, -1, -1))
+
+    @property
+    def open_streams(self) -> int:
+        """Slots in use."""
+        return len(self._frames_decoded)
+
+    @property
+    def bytes_per_stream(self) -> int:
+        """Memory that one slot holds, used or not."""
+        return self._rows[0].nbytes
+
+    def open(self) -> int:
+        """Return a slot at the start of a new stream; raise ValueError when all are taken."""
+        if not self._free:
+            raise ValueError(f"all {self.max_streams} codec slots are open; close one first")
+        slot = self._free.pop()
+        self._rows[slot].zero_()
+        self._frames_decoded[slot] = 0
+        return slot
+
+    def close(self, slot: int) -> None:
+        """Give the slot back; what it remembered is forgotten."""
+        self.frames_decoded(slot)
+        del self._frames_decoded[slot]
+        self._free.append(slot)
+
+    def frames_decoded(self, slot: int) -> int:
+        """Return how many frames of this stream have become sound; raise ValueError unless the slot is open."""
+        if slot not in self._frames_decoded:
+            raise ValueError(f"codec slot {slot} is not open; open ones: {sorted(self._frames_decoded)}")
+        return self._frames_decoded[slot]
+
+    def decode(self, chunks: Mapping[int, Tensor]) -> dict[int, Tensor]:
+        """Return the next samples [frames * samples_per_frame] by slot, of the next codes [codebooks, frames] by slot.
+
+        Streams with equally many frames are decoded together. All chunks are checked before any stream advances.
+        """
+        by_frames: defaultdict[int, list[int]] = defaultdict(list)
+        for slot, codes in chunks.items():
+            self.frames_decoded(slot)
+            check_codes(codes[None], self.codec.config)
+            by_frames[codes.shape[1]].append(slot)
+        sound: dict[int, Tensor] = {}
+        for slots in by_frames.values():
+            samples = self._decode_together(slots, torch.stack([chunks[slot] for slot in slots]))
+            sound.update(zip(slots, samples.unbind(0), strict=True))
+        return sound
+
+    def _decode_together(self, slots: list[int], codes: Tensor) -> Tensor:
+        """Advance these slots by codes [streams, codebooks, frames] and return samples [streams, samples]."""
+        device, frames = self._rows.device, codes.shape[2]
+        index = torch.tensor(slots, device=device)
+        first_frames = torch.tensor([self._frames_decoded[slot] for slot in slots], device=device)
+        carried = Carried(before=self._rows[index], first_frames=first_frames)
+        samples = self.codec.decode_frames(codes.to(device).transpose(1, 2), carried)
+        self._rows[index] = carried.after
+        for slot in slots:
+            self._frames_decoded[slot] += frames
+        return samples
