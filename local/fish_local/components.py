@@ -123,6 +123,7 @@ def _controller_manager(blueprint: Blueprint) -> Component:
         "leader-elect": "false",
         # Endpoint slices refuse loopback addresses: whoever routes watches the pods.
         "controllers": "*,-endpoints-controller,-endpointslice-controller,-endpointslice-mirroring-controller",
+        "flex-volume-plugin-dir": blueprint.layout.root / "volume-plugins",  # else it makes one under /usr
         "node-monitor-period": "2s",
         "node-monitor-grace-period": f"{NODE_GRACE_S}s",
         "service-account-private-key-file": pki.token_key,

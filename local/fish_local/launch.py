@@ -1,7 +1,6 @@
 """Starts the processes of a cluster, waits until they are ready, and stops them."""
 
 import os
-import signal
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -15,13 +14,13 @@ from fish_local.components import Blueprint, Component, components
 from fish_local.errors import CommandFailed, StartFailed
 from fish_local.layout import Layout
 from fish_local.processes import MARK, ProcessId
+from fish_local.shape import CONTROL_PLANE
 from fish_local.state import ClusterRecord
 
 READY_WITHIN_S: Final = 120.0
 """Far more than a quiet machine needs: a busy one must not see a cluster given up that only starts slowly."""
 _POLL_S: Final = 0.05
-_COMPONENT_PATIENCE_S: Final = 5.0
-_POD_PATIENCE_S: Final = 3.0
+_PATIENCE_S: Final = 3.0
 _LAST_LINES: Final = 10
 
 _DEFAULT_ACCOUNT: Final = "/api/v1/namespaces/default/serviceaccounts/default"
@@ -103,18 +102,17 @@ def stop_everything(layout: Layout, known: Mapping[str, ProcessId]) -> list[Proc
     """Stop these components and whatever else carries the folder's mark; return what had to be killed.
 
     Nodes first, since they would start ended containers again; then the pods, while the API server still answers those
-    that say good-bye; then the control plane.
+    that say good-bye; then the control plane from its clients down to its database.
     """
-    nodes = [process for name, process in known.items() if name.startswith("node-")]
-    control_plane = [process for name, process in known.items() if not name.startswith("node-")]
-    killed = processes.stop(nodes, patience_s=_COMPONENT_PATIENCE_S)
+    control_plane = [known[name] for name in reversed(CONTROL_PLANE) if name in known]
+    nodes = [process for name, process in known.items() if name not in CONTROL_PLANE]
+    killed = processes.stop(nodes, patience_s=_PATIENCE_S)
     pods = [process for process in processes.marked(layout.root) if process not in control_plane]
-    killed += processes.stop(pods, patience_s=_POD_PATIENCE_S)
-    killed += processes.stop(control_plane, patience_s=_COMPONENT_PATIENCE_S)
-    for process in (leftovers := processes.marked(layout.root)):
-        processes.kill(process, signal.SIGKILL)
-    processes.wait_gone(leftovers, timeout_s=_COMPONENT_PATIENCE_S)
-    return killed + leftovers
+    killed += processes.stop(pods, patience_s=_PATIENCE_S)
+    for process in control_plane:
+        killed += processes.stop([process], patience_s=_PATIENCE_S)
+    # Started while the others ended, or by an `up` that was killed before it could write it down.
+    return killed + processes.stop(processes.marked(layout.root), patience_s=_PATIENCE_S)
 
 
 def _environment(layout: Layout) -> dict[str, str]:

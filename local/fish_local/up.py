@@ -104,8 +104,12 @@ def _create(layout: Layout, shape: Shape, images: Mapping[str, ImageCommand], na
     token = write_files(plan)
     write_images(layout, images)
     launcher = Launcher(plan, replace(record, token=token))
-    with connection(layout, launcher.record) as api:
-        _launch(launcher, api, shape)
+    try:
+        with connection(layout, launcher.record) as api:
+            _launch(launcher, api, shape)
+    except BaseException:  # Ctrl-C included: a start that failed leaves its logs and nothing else
+        clear_away(layout)
+        raise
     return launcher.record
 
 
