@@ -25,6 +25,47 @@ RECLAIM_BUCKETS_S: Final = (0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 10.0, 12.0,
 # --- engine ---------------------------------------------------------------------------------------------------------
 # --- operator -------------------------------------------------------------------------------------------------------
 # --- cleaning -------------------------------------------------------------------------------------------------------
+CLEANING_ITEMS: Final = MetricFamily(
+    name="fish_cleaning_items_total",
+    kind="counter",
+    help="Recordings that a worker finished, by outcome (committed, rejected) and reason of the rejection.",
+    labels=("outcome", "reason"),
+)
+CLEANING_AUDIO_SECONDS: Final = MetricFamily(
+    name="fish_cleaning_audio_seconds_total",
+    kind="counter",
+    help="Seconds of recorded sound that a worker has been through.",
+)
+CLEANING_ITEMS_REDONE: Final = MetricFamily(
+    name="fish_cleaning_items_redone_total",
+    kind="counter",
+    help="Recordings that were done again because an earlier attempt was cut off.",
+)
+CLEANING_LEASES_TAKEN_OVER: Final = MetricFamily(
+    name="fish_cleaning_leases_taken_over_total",
+    kind="counter",
+    help="Units that a worker continued after another one had begun them.",
+)
+CLEANING_LEASES_LOST: Final = MetricFamily(
+    name="fish_cleaning_leases_lost_total",
+    kind="counter",
+    help="Units that another worker took over from one that still worked on them.",
+)
+CLEANING_CHECKPOINT_AGE: Final = MetricFamily(
+    name="fish_cleaning_checkpoint_age_seconds",
+    kind="gauge",
+    help="Age of the oldest work of a worker that is not durable yet; 0 when all of it is.",
+)
+CLEANING_UNITS_TOTAL: Final = MetricFamily(
+    name="fish_cleaning_units",
+    kind="gauge",
+    help="Units of the job that a worker works for.",
+)
+CLEANING_UNITS_COMMITTED: Final = MetricFamily(
+    name="fish_cleaning_units_committed",
+    kind="gauge",
+    help="Units of the job that are published, by any worker.",
+)
 
 
 def all_families() -> tuple[MetricFamily, ...]:

@@ -1,0 +1,59 @@
+"""The input: a folder of recordings. It is only ever read."""
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from fish_cleaning.clip import Item, Reason, Reject
+from fish_cleaning.errors import BadInput
+
+AUDIO_SUFFIXES: Final = frozenset(
+    {".aif", ".aiff", ".au", ".caf", ".flac", ".mp3", ".oga", ".ogg", ".opus", ".w64", ".wav"}
+)
+"""Other files are left alone: transcripts and notes lie beside recordings in most corpora."""
+
+
+@dataclass(frozen=True, slots=True)
+class AudioFolder:
+    """A folder and everything below it. Symbolic links to folders are not followed, so there are no loops."""
+
+    root: Path
+
+    def names(self) -> list[str]:
+        """Return the paths of all recordings relative to the folder, sorted.
+
+        Names in no known encoding keep their bytes as surrogates, as everywhere in Python.
+        """
+        if not self.root.is_dir():
+            raise BadInput(f"input {self.root}: no such folder")
+        found = []
+        for folder, _, files in os.walk(self.root):
+            relative = Path(folder).relative_to(self.root)
+            found += [str(relative / file) for file in files if Path(file).suffix.lower() in AUDIO_SUFFIXES]
+        return sorted(found)
+
+    def items(self) -> list[Item]:
+        """Return every recording with the hash of what it holds now."""
+        return [self._item(name) for name in self.names()]
+
+    def read(self, item: Item) -> bytes | Reject:
+        """Return the bytes of a recording, if they are still those that were planned."""
+        try:
+            recording = (self.root / item.name).read_bytes()
+        except OSError as error:
+            return Reject(reason=Reason.UNREADABLE, detail=error.strerror or type(error).__name__)
+        if hashlib.sha256(recording).hexdigest() != item.content:
+            return Reject(reason=Reason.CHANGED, detail=f"{len(recording)} bytes, planned with {item.size_bytes}")
+        return recording
+
+    def _item(self, name: str) -> Item:
+        try:
+            with (self.root / name).open("rb") as file:
+                content = hashlib.file_digest(file, "sha256").hexdigest()
+                size_bytes = file.tell()
+        except OSError:
+            content, size_bytes = "", 0  # rejected when its turn comes, with the reason of that moment
+        identity = os.fsencode(name) + b"\0" + content.encode()
+        return Item(id=hashlib.sha256(identity).hexdigest()[:20], name=name, content=content, size_bytes=size_bytes)

@@ -1,0 +1,151 @@
+"""Where the output lives. What the protocol needs of it is little, so that object storage can offer the same."""
+
+import errno
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, Protocol
+
+from fish_cleaning.errors import BadInput, StoreFailed
+
+_TEMPORARY: Final = ".tmp"
+_NOT_WRITABLE: Final = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR)
+
+
+class AppendOnly(Protocol):
+    """A file that grows at its end."""
+
+    def append(self, data: bytes) -> None:
+        """Write at the end."""
+
+    def sync(self) -> None:
+        """Return once everything written so far would survive a power cut."""
+
+    def close(self) -> None:
+        """Let go of the file."""
+
+
+class Store(Protocol):
+    """Named blobs. A blob is there whole or not at all."""
+
+    def get(self, key: str) -> bytes | None:
+        """Return a blob, or None where there is none."""
+
+    def names(self, folder: str) -> list[str]:
+        """Return the names of the blobs directly below `folder`, sorted."""
+
+    def create(self, key: str, data: bytes, *, durable: bool = True) -> bool:
+        """Put a blob where none is. Return False, and change nothing, where one is already."""
+
+    def replace(self, key: str, data: bytes, *, durable: bool = True) -> None:
+        """Put a blob whether or not one is there."""
+
+    def appendable(self, key: str) -> AppendOnly:
+        """Open a new file that only its one writer appends to."""
+
+
+class LocalStore:
+    """A folder on a POSIX file system that has hard links; the file system may be shared between machines."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def get(self, key: str) -> bytes | None:
+        """Return a blob, or None where there is none."""
+        try:
+            return (self.root / key).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def names(self, folder: str) -> list[str]:
+        """Return the names of the blobs directly below `folder`, sorted."""
+        try:
+            return sorted(path.name for path in (self.root / folder).iterdir())
+        except FileNotFoundError:
+            return []
+
+    def create(self, key: str, data: bytes, *, durable: bool = True) -> bool:
+        """Put a blob where none is: link(2) fails where the name exists, on every POSIX file system, NFS included."""
+        with self._staged(key, data, durable=durable) as (staged, target):
+            try:
+                os.link(staged, target)
+            except FileExistsError:
+                return False
+        if durable:
+            _sync_folder(target.parent)
+        return True
+
+    def replace(self, key: str, data: bytes, *, durable: bool = True) -> None:
+        """Put a blob whether or not one is there."""
+        with self._staged(key, data, durable=durable) as (staged, target):
+            staged.replace(target)
+        if durable:
+            _sync_folder(target.parent)
+
+    def appendable(self, key: str) -> AppendOnly:
+        """Open a new file that only its one writer appends to."""
+        path = self.root / key
+        with _explained(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644)
+            _sync_folder(path.parent)
+        return _LocalFile(path, descriptor)
+
+    @contextmanager
+    def _staged(self, key: str, data: bytes, *, durable: bool) -> Iterator[tuple[Path, Path]]:
+        """Write the data beside its place, under a name that no listing shows."""
+        target, folder = self.root / key, self.root / _TEMPORARY
+        staged = folder / secrets.token_hex(8)
+        with _explained(target):
+            folder.mkdir(parents=True, exist_ok=True)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                with staged.open("xb") as file:
+                    file.write(data)
+                    if durable:
+                        file.flush()
+                        os.fsync(file.fileno())
+                yield staged, target
+            finally:
+                staged.unlink(missing_ok=True)
+
+
+class _LocalFile:
+    def __init__(self, path: Path, descriptor: int) -> None:
+        self._path, self._descriptor = path, descriptor
+
+    def append(self, data: bytes) -> None:
+        with _explained(self._path):
+            written = 0
+            while written < len(data):
+                written += os.write(self._descriptor, data[written:])
+
+    def sync(self) -> None:
+        with _explained(self._path):
+            os.fdatasync(self._descriptor)
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make new names in the folder survive a power cut."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _NOT_WRITABLE:
+            raise BadInput(f"output {path}: {error.strerror}; expected a folder that this user may write to") from error
+        raise StoreFailed(
+            f"output {path}: {error.strerror}; everything committed so far is safe, start again to continue"
+        ) from error
