@@ -9,6 +9,7 @@ import ipaddress
 import re
 import zlib
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -147,10 +148,9 @@ def _free_port(name: str, preferred: int, taken: Mapping[int, Listener]) -> int:
 def _owner(listener: Listener) -> str:
     """Return " by NAME (process PID)", or nothing when the process belongs to somebody else."""
     wanted = f"socket:[{listener.inode}]"
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if any(str(link.readlink()) == wanted for link in (process / "fd").iterdir()):
+    for link in Path("/proc").glob("[0-9]*/fd/*"):
+        with suppress(OSError):  # another user's, or closed meanwhile
+            if str(link.readlink()) == wanted:
+                process = link.parents[1]
                 return f" by {(process / 'comm').read_text().strip()} (process {process.name})"
-        except OSError:  # another user's, or gone meanwhile
-            continue
     return ""
