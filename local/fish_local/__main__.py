@@ -16,6 +16,8 @@ from rich.table import Table
 from fish_local import build
 from fish_local.access import parsed_image_table
 from fish_local.cluster import Cluster
+from fish_local.demo.command import perform
+from fish_local.demo.story import Options
 from fish_local.errors import LocalError
 from fish_local.progress import narrator
 from fish_local.shape import Shape
@@ -80,6 +82,21 @@ def show_status(
         else:
             _print_tables(status)
         if not status.is_ready:
+            raise typer.Exit(1)
+
+
+@app.command("demo")
+def play_demo(
+    *,
+    state: StateOption = DEFAULT_STATE,
+    output: Annotated[Path, typer.Option(help="Folder for the report, the sound and the cleaned corpus.")] = Path(
+        "demo"
+    ),
+    items: Annotated[int, typer.Option(min=10, help="How many recordings the cleaning job gets.")] = 240,
+) -> None:
+    """Play a traffic wave that takes GPUs from a cleaning job and gives them back; exit 1 if a promise was broken."""
+    with _explained():
+        if not perform(Options(state=state, output=output, items=items), console):
             raise typer.Exit(1)
 
 

@@ -16,6 +16,7 @@ STATE_STYLES: Mapping[str, str] = {
     "checkpointing": "magenta",
     "free": "dim",
     "unhealthy": "red",
+    "other": "white",
 }
 
 

@@ -15,6 +15,7 @@ COLOURS: Final = {
     "checkpointing": "#b56576",
     "free": "#e5e5e5",
     "unhealthy": "#d00000",
+    "other": "#999999",
 }
 _WIDTH, _PLOT_HEIGHT, _CROWD_HEIGHT = 880, 200, 70
 _LEFT, _TOP, _BOTTOM = 70, 34, 62
