@@ -23,7 +23,166 @@ LATENCY_BUCKETS_S: Final = (0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 
 RECLAIM_BUCKETS_S: Final = (0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 10.0, 12.0, 15.0, 20.0, 30.0, 60.0, 120.0)
 
 # --- engine ---------------------------------------------------------------------------------------------------------
+TTS_FIRST_AUDIO_SECONDS: Final = MetricFamily(
+    name="fish_tts_ttfa_seconds",
+    kind="histogram",
+    help="Time from a request's arrival to the first of its audio on the way to the client, header not counted.",
+    labels=("route",),
+    buckets=LATENCY_BUCKETS_S,
+)
+TTS_REAL_TIME_FACTOR: Final = MetricFamily(
+    name="fish_tts_rtf",
+    kind="histogram",
+    help="Time that a whole request took, divided by the length of its audio.",
+    labels=("route",),
+    buckets=(0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 5.0),
+)
+TTS_AUDIO_SECONDS: Final = MetricFamily(
+    name="fish_tts_audio_seconds_total", kind="counter", help="Seconds of audio made, for all streams together."
+)
+TTS_FRAMES: Final = MetricFamily(
+    name="fish_tts_frames_total", kind="counter", help="Frames drawn by the model, end marks not counted."
+)
+TTS_PREFILL_POSITIONS: Final = MetricFamily(
+    name="fish_tts_prefill_tokens_total",
+    kind="counter",
+    help="Prompt positions computed, those after a preemption included.",
+)
+TTS_STEP_SECONDS: Final = MetricFamily(
+    name="fish_tts_step_seconds",
+    kind="histogram",
+    help="Time of one step of the model for a whole batch, the codec not counted.",
+    buckets=(0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.046, 0.07, 0.1, 0.2, 0.5, 1.0),
+)
+TTS_CODEC_SECONDS: Final = MetricFamily(
+    name="fish_tts_codec_seconds",
+    kind="histogram",
+    help="Time of one decode of frames to samples, for all streams that were due.",
+    buckets=(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0),
+)
+TTS_BATCH_SIZE: Final = MetricFamily(
+    name="fish_tts_batch_size",
+    kind="histogram",
+    help="Streams that advanced in one step.",
+    buckets=(1, 2, 4, 8, 16, 32, 48, 64, 128, 256),
+)
+TTS_QUEUE_WAIT_SECONDS: Final = MetricFamily(
+    name="fish_tts_queue_wait_seconds",
+    kind="histogram",
+    help="Time from a request's arrival to its place in the batch.",
+    buckets=(0.001, *LATENCY_BUCKETS_S, 60.0),
+)
+TTS_ACTIVE_STREAMS: Final = MetricFamily(
+    name="fish_tts_active_streams", kind="gauge", help="Streams that have a place in the batch."
+)
+TTS_QUEUED_STREAMS: Final = MetricFamily(
+    name="fish_tts_queue_depth", kind="gauge", help="Streams that wait for a place in the batch."
+)
+TTS_REJECTED: Final = MetricFamily(
+    name="fish_tts_rejected_total",
+    kind="counter",
+    help="Requests turned away before their first byte, by reason (bad_request, overloaded, draining, failed).",
+    labels=("reason",),
+)
+TTS_FINISHED: Final = MetricFamily(
+    name="fish_tts_finish_total",
+    kind="counter",
+    help="Streams that came to their end, by reason (end: the model said so; length: the frame limit; failed).",
+    labels=("reason",),
+)
+TTS_CANCELLED: Final = MetricFamily(
+    name="fish_tts_cancelled_total",
+    kind="counter",
+    help="Streams whose client left, by phase (before or after the first audio).",
+    labels=("phase",),
+)
+TTS_PREEMPTED: Final = MetricFamily(
+    name="fish_tts_preempted_total",
+    kind="counter",
+    help="Times that a stream gave up its cache blocks and waited again.",
+)
+TTS_CACHE_BLOCKS_USED: Final = MetricFamily(
+    name="fish_tts_kv_blocks_used", kind="gauge", help="Blocks of the key-value cache that streams hold."
+)
+TTS_CACHE_BLOCKS: Final = MetricFamily(
+    name="fish_tts_kv_blocks", kind="gauge", help="Blocks of the key-value cache in all."
+)
 # --- operator -------------------------------------------------------------------------------------------------------
+GPU_STATE_SECONDS: Final = MetricFamily(
+    name="fish_gpu_state_seconds_total",
+    kind="counter",
+    help="GPU-seconds in each state; over all states they add up to GPUs times time.",
+    labels=("state",),
+)
+SCALE_DECISIONS: Final = MetricFamily(
+    name="fish_scale_decisions_total",
+    kind="counter",
+    help="Changes of a deployment's number of replicas.",
+    labels=("direction",),
+)
+EVICTIONS: Final = MetricFamily(
+    name="fish_evictions_total",
+    kind="counter",
+    help="Fill workers that were made to stop, by who made them and how they took it.",
+    labels=("cause", "outcome"),
+)
+RECLAIM_SECONDS: Final = MetricFamily(
+    name="fish_reclaim_seconds",
+    kind="histogram",
+    help="Time that a GPU took from a fill worker to an engine, by stage; stage=total is load seen to engine ready.",
+    labels=("stage",),
+    buckets=RECLAIM_BUCKETS_S,
+)
+STREAMS_ACTIVE: Final = MetricFamily(
+    name="fish_streams_active",
+    kind="gauge",
+    help="Streams that run, over the engines of a deployment that answered.",
+    labels=("namespace", "deployment"),
+)
+STREAMS_QUEUED: Final = MetricFamily(
+    name="fish_streams_queued",
+    kind="gauge",
+    help="Streams that wait for a place, over the engines of a deployment that answered.",
+    labels=("namespace", "deployment"),
+)
+REPLICAS: Final = MetricFamily(
+    name="fish_replicas",
+    kind="gauge",
+    help="Engines of a deployment: desired, ready, pending, draining.",
+    labels=("namespace", "deployment", "state"),
+)
+FILL_WORKERS: Final = MetricFamily(
+    name="fish_fill_workers",
+    kind="gauge",
+    help="Workers of a cleaning job: desired, running, evicting.",
+    labels=("namespace", "job", "state"),
+)
+ENGINE_FAILURES: Final = MetricFamily(
+    name="fish_engine_failures_total", kind="counter", help="Engines that ended though nobody asked them to."
+)
+TICK_SECONDS: Final = MetricFamily(
+    name="fish_operator_tick_seconds",
+    kind="histogram",
+    help="Time of one round of the control loop: observe, decide, act.",
+    labels=("step",),
+    buckets=(0.001, 0.005, *LATENCY_BUCKETS_S),
+)
+TICK_FAILURES: Final = MetricFamily(
+    name="fish_operator_tick_failures_total",
+    kind="counter",
+    help="Rounds of the control loop that ended with an error; the next one starts over.",
+)
+LOAD_READ_FAILURES: Final = MetricFamily(
+    name="fish_load_read_failures_total",
+    kind="counter",
+    help="Engines that should have reported their load and did not, counted every round.",
+)
+ACTION_FAILURES: Final = MetricFamily(
+    name="fish_operator_action_failures_total",
+    kind="counter",
+    help="Writes that the API server refused, by kind of action.",
+    labels=("action",),
+)
 # --- cleaning -------------------------------------------------------------------------------------------------------
 CLEANING_ITEMS: Final = MetricFamily(
     name="fish_cleaning_items_total",

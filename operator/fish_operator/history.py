@@ -5,7 +5,7 @@ back to the notes on pods and to the API server's own times, which are whole sec
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fish_operator.demand import DemandWindow
 from fish_operator.notes import ReclaimNote
@@ -35,3 +35,7 @@ class History:
     """By engine uid."""
     accounted: frozenset[str] = frozenset()
     """Ended workers, by uid, that the counts contain."""
+
+    def not_accounting(self, before: "History") -> "History":
+        """Return this history for when a status was not written: ends that it would have counted are still news."""
+        return replace(self, accounted=before.accounted)

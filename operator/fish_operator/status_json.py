@@ -36,3 +36,12 @@ def write_status(status: object) -> Json:
         return [write_status(value) for value in status]
     assert status is None or isinstance(status, bool | int | float | str)
     return status
+
+
+def changed_fields(before: object, after: object) -> dict[str, Json]:
+    """Return the top-level fields to merge into a status: those that differ, with null for those that are gone."""
+    old, new = write_status(before), write_status(after)
+    assert isinstance(old, dict)
+    assert isinstance(new, dict)
+    changed = {name: value for name, value in new.items() if name not in old or old[name] != value}
+    return changed | {name: None for name in old if name not in new}

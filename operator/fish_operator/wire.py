@@ -1,5 +1,6 @@
 """The API server's JSON → records. Only the fields that deciding needs; unknown ones are ignored. Pure."""
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Final, TypeVar
 
@@ -288,3 +289,17 @@ def job_view(custom: CustomOnWire) -> JobView:
         spec=spec,
         status=read_status(JobStatus, custom.status),
     )
+
+
+def departed_view(pod: PodOnWire, *, is_deleted: bool, now_s: float) -> PodView | None:
+    """Return an ended pod from a watch event, None while it has not ended.
+
+    A pod that vanishes without a terminal phase, by a forced deletion or with its node, ended too: nobody knows how.
+    """
+    view = pod_view(pod)
+    if view.end is not None:
+        return view
+    if not is_deleted or view.node is None:
+        return None
+    end = PodEnd(exit_code=None, finished_at_s=now_s, reason="Vanished", was_deleted=True, disruption="")
+    return replace(view, stage=PodStage.ENDED, end=end)
