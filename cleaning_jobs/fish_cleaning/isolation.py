@@ -9,6 +9,7 @@ import json
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Final
 
@@ -18,12 +19,14 @@ from fish_cleaning.recipe import steps_from_json
 from fish_cleaning.steps.chain import StepConfigs, clean
 
 _PR_SET_PDEATHSIG: Final = 1
+_CHILD: Final = (sys.executable, "-m", "fish_cleaning", "clean-one")
 
 
-def clean_isolated(item: Item, recording: bytes, configs: StepConfigs) -> Cleaned | Reject:
+def clean_isolated(
+    item: Item, recording: bytes, configs: StepConfigs, *, command: Sequence[str] = _CHILD
+) -> Cleaned | Reject:
     """Clean the item in a child process; its death is the item's rejection."""
     request = json.dumps({"item": asdict(item), "steps": asdict(configs)}).encode() + b"\n" + recording
-    command = [sys.executable, "-m", "fish_cleaning", "clean-one"]
     # In a session of its own a stop signal to our process group passes it by: if it dies, the item was the cause.
     child = subprocess.run(command, input=request, capture_output=True, check=False, start_new_session=True)
     match entries_of(child.stdout):

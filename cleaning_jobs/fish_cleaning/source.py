@@ -4,7 +4,7 @@ import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 from fish_cleaning.clip import Item, Reason, Reject
 from fish_cleaning.errors import BadInput
@@ -29,7 +29,7 @@ class AudioFolder:
         if not self.root.is_dir():
             raise BadInput(f"input {self.root}: no such folder")
         found = []
-        for folder, _, files in os.walk(self.root):
+        for folder, _, files in os.walk(self.root, onerror=_refuse):
             relative = Path(folder).relative_to(self.root)
             found += [str(relative / file) for file in files if Path(file).suffix.lower() in AUDIO_SUFFIXES]
         return sorted(found)
@@ -57,3 +57,8 @@ class AudioFolder:
             content, size_bytes = "", 0  # rejected when its turn comes, with the reason of that moment
         identity = os.fsencode(name) + b"\0" + content.encode()
         return Item(id=hashlib.sha256(identity).hexdigest()[:20], name=name, content=content, size_bytes=size_bytes)
+
+
+def _refuse(error: OSError) -> NoReturn:
+    """Stop at a folder that cannot be listed: what is in it would be missing from the output without a word."""
+    raise BadInput(f"input {error.filename}: {error.strerror}; expected folders that this user may list") from error
