@@ -1,0 +1,110 @@
+"""From folders on disk to an engine that has spoken once."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import torch
+
+from fish_engine.codec.dac import Codec
+from fish_engine.codec.streaming import StreamingDecoder
+from fish_engine.codec.weights import load_codec
+from fish_engine.engine import CODEC_SLOTS_PER_STREAM, Engine, Event, Finished, Speech
+from fish_engine.errors import BadCheckpoint, EngineError
+from fish_engine.kv_cache import BlockPool, blocks_for
+from fish_engine.model.attention import PagedKeyValues
+from fish_engine.model.config import DualARConfig, read_config
+from fish_engine.model.dual_ar import DualAR
+from fish_engine.model.prompt import PromptBuilder
+from fish_engine.model.sampling import SamplingParams
+from fish_engine.model.tokenizer import TOKENIZER_FILE, TextTokenizer
+from fish_engine.model.weights import load_model
+from fish_engine.runner import Runner
+from fish_engine.scheduler import Limits, Scheduler
+from fish_engine.telemetry import EngineMetrics
+
+BLOCK_SIZE: Final = 16
+_WARM_UP_TEXT: Final = "Ready."
+_WARM_UP_FRAMES: Final = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineConfig:
+    """What an engine is built from."""
+
+    checkpoint: Path
+    codec: Path
+    max_streams: int
+    device: str
+    cpu_threads: int
+    kv_cache_gib: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedEngine:
+    """An engine and what prepares its requests."""
+
+    engine: Engine
+    model: DualAR
+    codec: Codec
+    prompts: PromptBuilder
+
+
+def load_engine(config: EngineConfig, metrics: EngineMetrics) -> LoadedEngine:
+    """Load both models, make room for keys and values, and say one sentence.
+
+    Raises:
+        BadCheckpoint: files that are missing or do not fit each other.
+    """
+    torch.set_num_threads(config.cpu_threads)
+    device = torch.device(config.device)
+    dtype = torch.float32 if device.type == "cpu" else torch.bfloat16
+    sizes = read_config(config.checkpoint / "config.json")
+    tokenizer = TextTokenizer(config.checkpoint / TOKENIZER_FILE, sizes)
+    model = load_model(config.checkpoint, sizes, im_end_id=tokenizer.im_end_id, device=device, dtype=dtype)
+    codec = load_codec(config.codec, device=device)
+    _check_fit(sizes, codec)
+    blocks = _block_count(sizes, config, dtype)
+    limits = Limits(max_running=config.max_streams, block_size=BLOCK_SIZE)
+    scheduler = Scheduler(limits=limits, pool=BlockPool(blocks))
+    store = PagedKeyValues(sizes.slow, blocks=blocks + 1, block_size=BLOCK_SIZE, dtype=dtype, device=device)
+    runner = Runner(model, store)
+    decoder = StreamingDecoder(codec, max_streams=CODEC_SLOTS_PER_STREAM * config.max_streams)
+    prompts = PromptBuilder(tokenizer, sizes)
+    # The sentence that nobody asked for is counted in metrics that nobody reads.
+    rehearsal = Engine(scheduler=scheduler, runner=runner, decoder=decoder, metrics=EngineMetrics())
+    _warm_up(rehearsal, prompts)
+    engine = Engine(scheduler=scheduler, runner=runner, decoder=decoder, metrics=metrics)
+    return LoadedEngine(engine=engine, model=model, codec=codec, prompts=prompts)
+
+
+def _check_fit(sizes: DualARConfig, codec: Codec) -> None:
+    if sizes.codebook_count != codec.config.codebooks:
+        raise BadCheckpoint(
+            f"the model makes {sizes.codebook_count} codebooks, the codec takes {codec.config.codebooks}: "
+            "they do not belong together"
+        )
+
+
+def _block_count(sizes: DualARConfig, config: EngineConfig, dtype: torch.dtype) -> int:
+    """Return how many cache blocks to make: one full context for each stream, as far as memory goes."""
+    bytes_per_block = PagedKeyValues.bytes_per_block(sizes.slow, BLOCK_SIZE, dtype)
+    per_stream = blocks_for(sizes.slow.max_positions, BLOCK_SIZE)
+    affordable = int(config.kv_cache_gib * 2**30) // bytes_per_block
+    if affordable < per_stream:
+        raise BadCheckpoint(
+            f"kv_cache_gib {config.kv_cache_gib:g} holds {affordable * BLOCK_SIZE} positions, but one stream may need "
+            f"{sizes.slow.max_positions}: give it at least {per_stream * bytes_per_block / 2**30:.2g}"
+        )
+    return min(affordable, per_stream * config.max_streams)
+
+
+def _warm_up(engine: Engine, prompts: PromptBuilder) -> None:
+    """Say a sentence, so that the first client does not pay for what happens only once."""
+    events: list[Event] = []
+    prompt = prompts.build(_WARM_UP_TEXT)
+    engine.add(0, Speech(prompt=prompt, sampling=SamplingParams(), frame_limit=_WARM_UP_FRAMES), events.append)
+    while not engine.is_idle:
+        engine.step()
+    if not isinstance(events[-1], Finished):
+        raise EngineError(f"the warm-up sentence did not end: {events[-1]}")

@@ -1,0 +1,1 @@
+"""The engine over HTTP, as Fish Audio clients speak it."""

@@ -1,0 +1,119 @@
+"""The body of `POST /v1/tts`: the fields of Fish Audio's hosted API and of its open server.
+
+Unknown fields and nulls are ignored, as both of them do. A field that this server cannot honour is refused where that would
+be heard, with what it can do instead.
+"""
+
+import base64
+import binascii
+from typing import Annotated, Final, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+
+SAMPLE_RATE_HZ: Final = 44_100
+AUDIO_FORMATS: Final = ("wav", "pcm")
+
+
+def _bytes_of(value: object) -> object:
+    """Turn base64, which is all that JSON can carry, into bytes."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise ValueError("expected bytes (msgpack) or base64 text (JSON)") from error
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(strict=True, extra="ignore", allow_inf_nan=False, frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, value: object) -> object:
+        """Take null for "not given": the SDKs send it for every option that their user left alone."""
+        return {key: item for key, item in value.items() if item is not None} if isinstance(value, dict) else value
+
+
+class ReferenceBody(_Body):
+    """A recording of a voice, and what is said in it."""
+
+    audio: Annotated[bytes, BeforeValidator(_bytes_of)]
+    text: str
+
+
+class ProsodyBody(_Body):
+    """How to say it."""
+
+    speed: float = Field(default=1.0, ge=0.5, le=2.0)
+    volume: float = Field(default=0.0, ge=-20.0, le=20.0)
+    """Decibels."""
+    normalize_loudness: bool = True
+
+    @field_validator("speed")
+    @classmethod
+    def _only_natural_speed(cls, value: float) -> float:
+        if value != 1.0:
+            raise ValueError("this server speaks at speed 1.0 only")
+        return value
+
+
+class TTSBody(_Body):
+    """A text and how to speak it."""
+
+    text: str
+    format: str = "wav"
+    sample_rate: int = SAMPLE_RATE_HZ
+    references: list[ReferenceBody | list[ReferenceBody]] = Field(default_factory=list, max_length=8)
+    """One voice for each speaker; a list in the list is several recordings of the same speaker."""
+    reference_id: str | list[str] | None = None
+    temperature: float = Field(default=0.7, ge=0.0, le=1.0)
+    """0 is greedy."""
+    top_p: float = Field(default=0.7, ge=0.0, le=1.0)
+    repetition_penalty: float = Field(default=1.0, ge=0.9, le=2.0)
+    max_new_tokens: int = Field(default=1024, ge=1, le=32_768)
+    """Frames at most, each of 46 ms."""
+    seed: int | None = Field(default=None, ge=-(2**63), lt=2**63)
+    prosody: ProsodyBody = ProsodyBody()
+    streaming: bool = True
+    """False: one response with true sizes, after the last sample was made."""
+    latency: Literal["low", "normal", "balanced"] = "normal"
+    chunk_length: int = Field(default=200, ge=100, le=1000)
+
+    @field_validator("text")
+    @classmethod
+    def _something_to_say(cls, value: str) -> str:
+        if not value.strip():
+            raise ValueError("expected some text, found none")
+        if not _is_unicode(value):
+            raise ValueError("expected valid Unicode, found a lone surrogate")
+        return value
+
+    @field_validator("format")
+    @classmethod
+    def _known_format(cls, value: str) -> str:
+        if value not in AUDIO_FORMATS:
+            raise ValueError(f"{value!r} is not supported; expected one of: {', '.join(AUDIO_FORMATS)}")
+        return value
+
+    @field_validator("sample_rate")
+    @classmethod
+    def _native_rate(cls, value: int) -> int:
+        if value != SAMPLE_RATE_HZ:
+            raise ValueError(f"{value} is not supported; expected {SAMPLE_RATE_HZ}")
+        return value
+
+    @model_validator(mode="after")
+    def _no_stored_voices(self) -> Self:
+        if self.reference_id:
+            raise ValueError(
+                f"reference_id: there is no voice {self.reference_id!r} here; send its recording in references"
+            )
+        return self
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
