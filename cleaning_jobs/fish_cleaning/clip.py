@@ -16,6 +16,7 @@ class Reason(StrEnum):
     CHANGED = "changed"
     EMPTY = "empty"
     NOT_AUDIO = "not_audio"
+    CORRUPT = "corrupt"
     TRUNCATED = "truncated"
     NOT_FINITE = "not_finite"
     CHANNELS = "channels"

@@ -9,9 +9,7 @@ from typing import Final, NoReturn
 from fish_cleaning.clip import Item, Reason, Reject
 from fish_cleaning.errors import BadInput
 
-AUDIO_SUFFIXES: Final = frozenset(
-    {".aif", ".aiff", ".au", ".caf", ".flac", ".mp3", ".oga", ".ogg", ".opus", ".w64", ".wav"}
-)
+AUDIO_SUFFIXES: Final = frozenset({".aif", ".aiff", ".caf", ".flac", ".mp3", ".oga", ".ogg", ".opus", ".w64", ".wav"})
 """Other files are left alone: transcripts and notes lie beside recordings in most corpora."""
 
 

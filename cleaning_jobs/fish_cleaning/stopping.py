@@ -31,9 +31,13 @@ class StopRequest:
     """
 
     def __init__(self) -> None:
-        self.is_requested = False
         self.requested_at_s = float("inf")
         self._reader, self._writer = os.pipe()
+
+    @property
+    def is_requested(self) -> bool:
+        """Tell whether somebody asked to stop."""
+        return self.requested_at_s < float("inf")
 
     def listen(self, leave: Callable[[], NoReturn]) -> None:
         """Take stop signals from now on. `leave` is called when the loop does not come round in time by itself."""
@@ -51,7 +55,6 @@ class StopRequest:
 
     def request(self) -> None:
         """Ask to stop."""
-        self.is_requested = True
         self.requested_at_s = min(self.requested_at_s, time.monotonic())
         os.write(self._writer, b"!")
 

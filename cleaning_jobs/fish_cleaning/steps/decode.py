@@ -14,7 +14,15 @@ from fish_cleaning.clip import Clip, Reason, Reject
 VERSION: Final = 1
 
 _BLOCK_S: Final = 10.0  # one call into the decoder stays short, so that a stop request is seen in time
-_WAV_LENGTH_UNKNOWN: Final = (0, 0xFFFFFFFF)  # written by programs that stream
+# Where containers say how long they are: the field's form, its place, and the bytes in front that it does not count.
+_LENGTH_FIELDS: Final = {
+    b"RIFF": ("<I", 4, 8),  # WAV
+    b"RF64": ("<Q", 20, 8),  # WAV beyond 4 GB
+    b"riff": ("<Q", 16, 0),  # Wave64
+    b"FORM": (">I", 4, 8),  # AIFF
+}
+_LENGTH_FIELDS_END: Final = 28
+_LENGTH_UNKNOWN: Final = (0, 0xFFFFFFFF)  # written by programs that stream
 _OGG_END_OF_STREAM: Final = 4
 
 
@@ -48,28 +56,30 @@ def decode(recording: bytes, config: DecodeConfig) -> Clip | Reject:
     """Decode a recording and mix its channels into one."""
     if not recording:
         return Reject(reason=Reason.EMPTY, detail="0 bytes")
+    missing = _missing_bytes(recording)
+    if missing:
+        return Reject(reason=Reason.TRUNCATED, detail=missing)
     try:
-        with soundfile.SoundFile(io.BytesIO(recording)) as file:
-            refusal = _refusal(file, config)
-            if refusal:
-                return refusal
-            channels = _read(file)  # [samples, channels]
-            promised_samples, rate_hz = file.frames, file.samplerate
+        file = soundfile.SoundFile(io.BytesIO(recording))
     except soundfile.LibsndfileError as error:
         return Reject(reason=Reason.NOT_AUDIO, detail=str(error.error_string))
-    shortfall = _truncation(recording, decoded_samples=len(channels), promised_samples=promised_samples)
-    if shortfall:
-        return Reject(reason=Reason.TRUNCATED, detail=shortfall)
-    return _mixed(channels, rate_hz)
+    with file:
+        return _refusal(file, config) or _clip(file)
 
 
-def _mixed(channels: NDArray[np.float32], rate_hz: int) -> Clip | Reject:
+def _clip(file: soundfile.SoundFile) -> Clip | Reject:
+    try:
+        channels = _read(file)  # [samples, channels]
+    except soundfile.LibsndfileError as error:
+        return Reject(reason=Reason.CORRUPT, detail=str(error.error_string))
+    if len(channels) < file.frames:
+        return Reject(reason=Reason.TRUNCATED, detail=f"{len(channels)} of {file.frames} samples")
     if len(channels) == 0:
         return Reject(reason=Reason.EMPTY, detail="no samples")
     if not np.isfinite(channels).all():
         return Reject(reason=Reason.NOT_FINITE, detail=f"{np.count_nonzero(~np.isfinite(channels))} samples")
     mono = channels.mean(axis=1, dtype=np.float32)
-    return Clip(samples=mono, sample_rate_hz=rate_hz, source_channels=channels.shape[1])
+    return Clip(samples=mono, sample_rate_hz=file.samplerate, source_channels=file.channels)
 
 
 def _refusal(file: soundfile.SoundFile, config: DecodeConfig) -> Reject | None:
@@ -97,18 +107,18 @@ def _read(file: soundfile.SoundFile) -> NDArray[np.float32]:
             return np.concatenate(blocks)
 
 
-def _truncation(recording: bytes, *, decoded_samples: int, promised_samples: int) -> str:
-    """Return what is missing at the end, or nothing.
+def _missing_bytes(recording: bytes) -> str:
+    """Return what the container lacks at its end, or nothing.
 
-    The decoder cannot be asked: a shortened WAV, Ogg or MP3 decodes without complaint to less sound.
+    The decoder cannot be asked: a shortened WAV, AIFF or Ogg decodes without complaint to less sound.
     """
-    if decoded_samples < promised_samples:
-        return f"{decoded_samples} of {promised_samples} samples"
-    if recording[:4] == b"RIFF" and len(recording) >= 8:
-        (promised_bytes,) = struct.unpack_from("<I", recording, 4)
-        if promised_bytes not in _WAV_LENGTH_UNKNOWN and len(recording) < promised_bytes + 8:
-            return f"{len(recording)} of {promised_bytes + 8} bytes"
-    if recording[:4] == b"OggS":
+    magic = recording[:4]
+    if magic in _LENGTH_FIELDS and len(recording) >= _LENGTH_FIELDS_END:
+        form, position, header_bytes = _LENGTH_FIELDS[magic]
+        (promised_bytes,) = struct.unpack_from(form, recording, position)
+        if promised_bytes not in _LENGTH_UNKNOWN and len(recording) < promised_bytes + header_bytes:
+            return f"{len(recording)} of {promised_bytes + header_bytes} bytes"
+    if magic == b"OggS":
         last_page = recording.rfind(b"OggS")
         is_closed = len(recording) > last_page + 5 and recording[last_page + 5] & _OGG_END_OF_STREAM
         if not is_closed:
