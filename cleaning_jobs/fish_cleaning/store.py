@@ -11,7 +11,7 @@ from typing import Final, Protocol
 from fish_cleaning.errors import BadInput, StoreFailed
 
 _TEMPORARY: Final = ".tmp"
-_NOT_WRITABLE: Final = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR)
+_NOT_WRITABLE: Final = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ENOENT)
 
 
 class AppendOnly(Protocol):

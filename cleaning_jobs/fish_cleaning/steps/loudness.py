@@ -4,6 +4,7 @@ Written out because pyloudnorm loads scipy's filters, a second of CPU at each st
 all day. The tests hold this against pyloudnorm.
 """
 
+import functools
 import math
 from dataclasses import dataclass, replace
 from typing import Final
@@ -17,6 +18,8 @@ VERSION: Final = 1
 
 _BLOCK_S: Final = 0.4
 _BLOCKS_PER_STEP: Final = 4  # blocks overlap by three quarters
+_STRETCH_STEPS: Final = 300  # 30 s a transform: bounded memory, and a stop request is seen in time
+_LEAD_STEPS: Final = 5  # after half a second the filters have forgotten what came before
 _ABSOLUTE_GATE_LUFS: Final = -70.0
 _RELATIVE_GATE_LU: Final = -10.0
 _OFFSET_LU: Final = -0.691
@@ -45,7 +48,7 @@ def measure_loudness(clip: Clip, config: LoudnessConfig) -> Clip | Reject:
 
 def integrated_loudness(samples: NDArray[np.float32], sample_rate_hz: int) -> float:
     """Return the gated loudness in LUFS; minus infinity where every block is below the absolute gate."""
-    energies = _block_energies(_weighted(samples, sample_rate_hz), sample_rate_hz)
+    energies = _block_energies(samples, sample_rate_hz)
     loud = energies[_lufs(energies) >= _ABSOLUTE_GATE_LUFS]
     if len(loud) == 0:
         return -math.inf
@@ -59,25 +62,37 @@ def _lufs(energy: NDArray[np.float64] | np.float64) -> NDArray[np.float64] | np.
     return level
 
 
-def _block_energies(samples: NDArray[np.float64], sample_rate_hz: int) -> NDArray[np.float64]:
+def _block_energies(samples: NDArray[np.float32], sample_rate_hz: int) -> NDArray[np.float64]:
+    """Return the weighted energy of each whole block of 0.4 s, a new one every 0.1 s."""
     step_samples = int(sample_rate_hz * _BLOCK_S / _BLOCKS_PER_STEP)
-    steps = len(samples) // step_samples
-    step_energies = np.square(samples[: steps * step_samples]).reshape(steps, step_samples).mean(axis=1)
-    energies: NDArray[np.float64] = np.lib.stride_tricks.sliding_window_view(step_energies, _BLOCKS_PER_STEP).mean(
-        axis=1
-    )
+    whole_samples = len(samples) // step_samples * step_samples
+    stretch_samples, lead_samples = _STRETCH_STEPS * step_samples, _LEAD_STEPS * step_samples
+    step_energies: list[NDArray[np.float64]] = []
+    for first in range(0, whole_samples, stretch_samples):
+        lead = min(first, lead_samples)
+        weighted = _weighted(samples[first - lead : min(first + stretch_samples, whole_samples)], sample_rate_hz)[lead:]
+        step_energies.append(np.square(weighted).reshape(-1, step_samples).mean(axis=1))
+    blocks = np.lib.stride_tricks.sliding_window_view(np.concatenate(step_energies), _BLOCKS_PER_STEP)
+    energies: NDArray[np.float64] = blocks.mean(axis=1)
     return energies
 
 
 def _weighted(samples: NDArray[np.float32], sample_rate_hz: int) -> NDArray[np.float64]:
     """Apply the K weighting in the frequency domain; half a second of zeros takes the filters' tail."""
     padded = 1 << (len(samples) + sample_rate_hz // 2 - 1).bit_length()
-    spectrum = np.fft.rfft(samples.astype(np.float64), padded)
-    delay = np.exp(-2j * np.pi * np.arange(len(spectrum)) / padded)  # one sample's delay at each frequency
-    for numerator, denominator in (_high_shelf(sample_rate_hz), _high_pass(sample_rate_hz)):
-        spectrum *= np.polyval(numerator[::-1], delay) / np.polyval(denominator[::-1], delay)
+    spectrum = np.fft.rfft(samples.astype(np.float64), padded) * _response(padded, sample_rate_hz)
     weighted: NDArray[np.float64] = np.fft.irfft(spectrum, padded)[: len(samples)]
     return weighted
+
+
+@functools.lru_cache(maxsize=4)
+def _response(padded: int, sample_rate_hz: int) -> NDArray[np.complex128]:
+    """Return what both filters do to each frequency of a transform of that length."""
+    delay = np.exp(-2j * np.pi * np.arange(padded // 2 + 1) / padded)  # one sample's delay at each frequency
+    response: NDArray[np.complex128] = np.ones_like(delay)
+    for numerator, denominator in (_high_shelf(sample_rate_hz), _high_pass(sample_rate_hz)):
+        response *= np.polyval(numerator[::-1], delay) / np.polyval(denominator[::-1], delay)
+    return response
 
 
 def _high_shelf(sample_rate_hz: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

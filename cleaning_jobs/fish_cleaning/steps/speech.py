@@ -19,7 +19,8 @@ VERSION: Final = 1
 MODEL_RATE_HZ: Final = 16_000
 FRAME_SAMPLES: Final = 512
 _CONTEXT_SAMPLES: Final = 64  # each frame is shown with the end of the one before
-_FRAMES_PER_CALL: Final = 512  # 16 s of sound, about 60 ms of one core: short enough for a stop request
+_FRAMES_PER_CALL: Final = 128  # 4 s of sound, 7 ms of one core: a stop request is seen in time on a crowded host too
+_RESAMPLED_PER_CALL_S: Final = 60.0
 _FRAME_S: Final = FRAME_SAMPLES / MODEL_RATE_HZ
 
 
@@ -122,5 +123,11 @@ def _at_model_rate(clip: Clip) -> NDArray[np.float32]:
         return clip.samples
     import soxr  # noqa: PLC0415 - most corpora are at 16 kHz already
 
-    resampled: NDArray[np.float32] = soxr.resample(clip.samples, clip.sample_rate_hz, MODEL_RATE_HZ)
+    stream = soxr.ResampleStream(clip.sample_rate_hz, MODEL_RATE_HZ, 1, dtype="float32")
+    block_samples = int(_RESAMPLED_PER_CALL_S * clip.sample_rate_hz)
+    firsts = range(0, len(clip.samples), block_samples)
+    blocks = [
+        stream.resample_chunk(clip.samples[first : first + block_samples], last=first == firsts[-1]) for first in firsts
+    ]
+    resampled: NDArray[np.float32] = np.concatenate(blocks)
     return resampled

@@ -108,6 +108,12 @@ def test_loudness_agrees_with_pyloudnorm(speech: Samples, rate_hz: int, gain: fl
     assert integrated_loudness(sound, rate_hz) == pytest.approx(theirs, abs=0.01)
 
 
+def test_loudness_of_a_long_recording_does_not_show_where_it_was_cut_for_measuring(speech: Samples) -> None:
+    long = np.tile(speech, 10)  # 71 s: three stretches
+    theirs = pyloudnorm.Meter(RATE_HZ).integrated_loudness(long.astype(np.float64))
+    assert integrated_loudness(long, RATE_HZ) == pytest.approx(theirs, abs=0.01)
+
+
 def test_what_is_too_quiet_is_rejected(speech: Samples, clip_of: Callable[[Samples], Clip]) -> None:
     assert reason_of(measure_loudness(clip_of(speech * 1e-3), LoudnessConfig())) is Reason.TOO_QUIET
     assert reason_of(measure_loudness(clip_of(np.zeros_like(speech)), LoudnessConfig())) is Reason.TOO_QUIET
