@@ -3,8 +3,6 @@
 import json
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -13,17 +11,18 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from fish_local import build
+from fish_local import build, fault_commands
 from fish_local.access import parsed_image_table
 from fish_local.cluster import Cluster
 from fish_local.demo.command import perform
 from fish_local.demo.story import Options
-from fish_local.errors import LocalError
+from fish_local.explain import explained
 from fish_local.progress import narrator
 from fish_local.shape import Shape
 from fish_local.status import ClusterStatus
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__)
+app.add_typer(fault_commands.app, name="faults")
 console = Console()
 
 StateOption = Annotated[Path, typer.Option("--state", help="Folder of the cluster's files, made if need be.")]
@@ -33,7 +32,7 @@ DEFAULT_STATE = Path(".state")
 @app.command("build")
 def build_binaries() -> None:
     """Build the cluster and Helm, if the cache lacks them, and print where they are."""
-    with _explained(), narrator(console) as tell:
+    with explained(), narrator(console) as tell:
         for binary in build.ensure_built(tell).values():
             tell.say(str(binary))
 
@@ -49,7 +48,7 @@ def bring_up(
     ] = None,
 ) -> None:
     """Start a cluster, or mend the one that is there, and say how to use it."""
-    with _explained(), narrator(console) as tell:
+    with explained(), narrator(console) as tell:
         started_s = time.monotonic()
         more = parsed_image_table(images.read_text()) if images else {}
         cluster = Cluster.start(state, shape=_shape(nodes, gpus), images=more, narrator=tell)
@@ -61,7 +60,7 @@ def bring_up(
 @app.command("down")
 def bring_down(*, state: StateOption = DEFAULT_STATE) -> None:
     """Stop what `up` started in this folder, pods included, and nothing else."""
-    with _explained(), narrator(console) as tell:
+    with explained(), narrator(console) as tell:
         killed = Cluster.in_folder(state, tell).stop()
         tell.say(f"the cluster in {state.resolve()} is down; its logs stay in {state / 'logs'}")
         if killed:
@@ -75,7 +74,7 @@ def show_status(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Show components, nodes, pods, and who holds which GPU; exit 1 unless every component is ready."""
-    with _explained():
+    with explained():
         status = Cluster.in_folder(state).status()
         if as_json:
             sys.stdout.write(json.dumps(asdict(status), indent=2) + "\n")
@@ -95,7 +94,7 @@ def play_demo(
     items: Annotated[int, typer.Option(min=10, help="How many recordings the cleaning job gets.")] = 240,
 ) -> None:
     """Play a traffic wave that takes GPUs from a cleaning job and gives them back; exit 1 if a promise was broken."""
-    with _explained():
+    with explained():
         if not perform(Options(state=state, output=output, items=items), console):
             raise typer.Exit(1)
 
@@ -137,16 +136,6 @@ def _shown(value: object) -> str:
             return ", ".join(map(str, value))
         case _:
             return str(value)
-
-
-@contextmanager
-def _explained() -> Iterator[None]:
-    """Turn what we know can go wrong into a message and exit status 1; the rest is a fault of ours and shows itself."""
-    try:
-        yield
-    except (LocalError, OSError, ValueError) as error:
-        Console(stderr=True).print(f"fish-local: {error}", style="red", highlight=False, markup=False, soft_wrap=True)
-        raise typer.Exit(1) from error
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -14,6 +15,7 @@ from fish_local import build, processes, state, up
 from fish_local.components import components
 from fish_local.errors import CommandFailed, NotRunning, UnknownName
 from fish_local.layout import Layout
+from fish_local.node_files import NodeFaults, pod_processes, read_faults, write_faults
 from fish_local.processes import ProcessId
 from fish_local.progress import LineNarrator, Narrator
 from fish_local.shape import ImageCommand, Shape
@@ -97,6 +99,35 @@ class Cluster:
         """Start components again that have died."""
         with state.exclusive(self.layout.lock):
             up.revive(self.layout, self.record(), names)
+
+    def faults(self) -> dict[str, NodeFaults]:
+        """Return what goes wrong on purpose, by node."""
+        return {node: read_faults(self.layout.node_dir(node)) for node in self.record().shape.node_names}
+
+    def set_faults(self, faults: Mapping[str, NodeFaults]) -> None:
+        """Put exactly these faults on the nodes named; the others keep theirs."""
+        known = self.record().shape.node_names
+        for node, wanted in faults.items():
+            if node not in known:
+                raise UnknownName(f"no node is called {node!r}; there are {', '.join(known)}")
+            write_faults(self.layout.node_dir(node), wanted)
+
+    def kill_pods(self, pattern: str) -> list[str]:
+        """End the processes of pods with SIGKILL, as a crash would; return the pods, as NAMESPACE/NAME.
+
+        Raises:
+            UnknownName: nothing runs in any pod that fits the pattern.
+        """
+        nodes = self.record().shape.node_names
+        running = [pod for node in nodes for pod in pod_processes(self.layout.node_dir(node))]
+        fitting = [pod for pod in running if pod.matches(pattern)]
+        if not fitting:
+            names = ", ".join(pod.pod for pod in running) or "none"
+            raise UnknownName(f"no running pod fits {pattern!r} (NAMESPACE/NAME, * and ? allowed); running: {names}")
+        for group in (group for pod in fitting for group in pod.groups):
+            with suppress(ProcessLookupError):  # it ended in between
+                os.killpg(group, signal.SIGKILL)
+        return [pod.pod for pod in fitting]
 
     def record(self) -> ClusterRecord:
         """Return what is known of the running cluster.

@@ -2,16 +2,13 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated
-
-from pydantic import BaseModel, Field
 
 from fish_local import processes
 from fish_local.api import ApiServer, NodeView, PodView
 from fish_local.components import Component
 from fish_local.launch import is_ready
 from fish_local.layout import Layout
+from fish_local.node_files import GpuView, gpu_holders
 from fish_local.state import ClusterRecord
 
 
@@ -23,16 +20,6 @@ class ComponentView:
     pid: int | None
     is_alive: bool
     is_ready: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GpuView:
-    """A GPU as its node accounts for it: `pod` is NAMESPACE/NAME of the holder, None when it is free."""
-
-    id: str
-    node: str
-    pod: str | None
-    work_class: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,17 +37,6 @@ class ClusterStatus:
         return all(component.is_ready for component in self.components)
 
 
-class _Gpu(BaseModel):
-    id: str
-    pod: str | None = None
-    work_class: Annotated[str | None, Field(alias="class")] = None
-
-
-class _NodeReport(BaseModel):
-    node: str
-    gpus: list[_Gpu]
-
-
 def read_status(
     layout: Layout, record: ClusterRecord, components: Iterable[Component], api: ApiServer
 ) -> ClusterStatus:
@@ -70,16 +46,6 @@ def read_status(
     if not any(view.is_ready for view in views if view.name == "kube-apiserver"):
         return ClusterStatus(components=views, gpus=gpus)
     return ClusterStatus(components=views, nodes=tuple(api.nodes()), pods=tuple(api.pods()), gpus=gpus)
-
-
-def gpu_holders(node_dir: Path) -> list[GpuView]:
-    """Return the GPUs of a node with their holders, from the file that it rewrites at each change; none without one."""
-    try:
-        text = (node_dir / "status.json").read_text()
-    except FileNotFoundError:
-        return []
-    report = _NodeReport.model_validate_json(text)
-    return [GpuView(id=gpu.id, node=report.node, pod=gpu.pod, work_class=gpu.work_class) for gpu in report.gpus]
 
 
 def _component_view(component: Component, record: ClusterRecord, api: ApiServer) -> ComponentView:
