@@ -43,5 +43,7 @@ def changed_fields(before: object, after: object) -> dict[str, Json]:
     old, new = write_status(before), write_status(after)
     assert isinstance(old, dict)
     assert isinstance(new, dict)
+    if before == type(before)():
+        return new  # never written: zeros are news too
     changed = {name: value for name, value in new.items() if name not in old or old[name] != value}
     return changed | {name: None for name in old if name not in new}
