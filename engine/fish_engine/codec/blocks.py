@@ -34,37 +34,39 @@ class ResidualUnit(nn.Module):
             ]
         )
 
-    def forward(self, x: Tensor, carried: Carried, frames: int) -> Tensor:
+    def forward(self, x: Tensor, carried: Carried) -> Tensor:
         first_snake, dilated, second_snake, pointwise = self.block
-        out = dilated(first_snake(x), carried, frames)
-        return x + cast(Tensor, pointwise(second_snake(out), carried, frames))
+        out = dilated(first_snake(x), carried)
+        return x + cast(Tensor, pointwise(second_snake(out), carried))
 
 
 class DepthwiseConv(Layer):
     """Seven taps on each channel by itself, summed tap by tap: the order of the sum is the order of the loop."""
 
-    weight: Tensor  # [taps, channels]
-    bias: Tensor
+    weight: Tensor  # [taps, channels, 1]
+    bias: Tensor  # [channels, 1]
 
     def __init__(self, layout: StateLayout, channels: int, taps: int = 7) -> None:
         super().__init__()
         self.channels, self.taps = channels, taps
-        self.context = layout.reserve(taps - 1, channels)
+        self.past = layout.reserve(channels, taps - 1)
 
     def published_shapes(self) -> dict[str, Shape]:
         return {"conv.weight": (self.channels, 1, self.taps), "conv.bias": (self.channels,)}
 
     def take(self, tensors: Mapping[str, Tensor]) -> None:
-        self.weight = tensors["conv.weight"][:, 0].t().contiguous()
-        self.bias = tensors["conv.bias"]
+        self.weight = tensors["conv.weight"].permute(2, 0, 1).contiguous()
+        self.bias = tensors["conv.bias"][:, None]
 
     def forward(self, x: Tensor, carried: Carried) -> Tensor:
-        length = x.shape[1]
-        joined = carried.prepend(self.context, x)
-        out = joined[:, :length] * self.weight[0]
+        joined = carried.join(self.past, x)  # [streams, channels, past + length]
+        length = joined.shape[2] - self.taps + 1
+        out = joined[..., :length] * self.weight[0]
         for tap in range(1, self.taps):
-            out += joined[:, tap : tap + length] * self.weight[tap]
-        return out.add_(self.bias)
+            out += joined[..., tap : tap + length] * self.weight[tap]
+        out += self.bias
+        by_frame = out.view(*out.shape[:2], carried.frames, -1).transpose(1, 2)  # [streams, frames, channels, length]
+        return by_frame.flatten(0, 1)
 
 
 class ConvNeXt(Layer):
@@ -80,18 +82,18 @@ class ConvNeXt(Layer):
         self.pwconv1 = Linear(channels, 4 * channels, has_bias=True)
         self.pwconv2 = Linear(4 * channels, channels, has_bias=True)
 
-    def forward(self, x: Tensor, carried: Carried, frames: int) -> Tensor:
-        out = self.pwconv1(self.norm(self.dwconv(x, carried)), frames)
-        narrowed: Tensor = self.pwconv2(functional.gelu(out), frames)
-        return x + narrowed * self.gamma
+    def forward(self, x: Tensor, carried: Carried) -> Tensor:
+        rows = self.norm(self.dwconv(x, carried).transpose(1, 2))  # [lanes, positions, channels]
+        narrowed: Tensor = self.pwconv2(functional.gelu(self.pwconv1(rows)))
+        return x + (narrowed * self.gamma).transpose(1, 2)
 
 
 class Resample(nn.ModuleList):
     """A strided or transposed convolution followed by a ConvNeXt block, as the quantiser changes its frame rate."""
 
-    def forward(self, x: Tensor, carried: Carried, frames: int) -> Tensor:
+    def forward(self, x: Tensor, carried: Carried) -> Tensor:
         for part in self:
-            x = part(x, carried, frames)
+            x = part(x, carried)
         return x
 
 

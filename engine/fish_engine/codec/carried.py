@@ -6,6 +6,7 @@ taking, batching or dropping streams is a matter of rows.
 
 import math
 from dataclasses import dataclass
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -40,24 +41,41 @@ class StateLayout:
 class Carried:
     """The rows of the streams of one call: as they were before it, and as they will be after.
 
-    A row of zeros and position 0 is the start of a stream: causal padding is silence.
+    A lane is one frame of one stream; the lanes of a call are its streams, and within each the frames in order. A row of zeros
+    at frame 0 is the start of a stream: causal padding is silence.
     """
 
-    def __init__(self, *, before: Tensor, first_frames: Tensor) -> None:
-        """Take `before` [streams, size] and `first_frames` [streams], the index of the first frame of this call."""
+    def __init__(self, *, before: Tensor, first_frames: Tensor, frames: int) -> None:
+        """Take `before` [streams, size], `first_frames` [streams], and how many frames of each stream this call has."""
         self.before = before
         self.after = torch.empty_like(before)
         self.first_frames = first_frames
+        self.frames = frames
+        steps = torch.arange(frames, device=first_frames.device)
+        self.frame_indices = (first_frames[:, None] + steps).flatten()  # [lanes]
 
-    def prepend(self, span: Span, x: Tensor) -> Tensor:
-        """Put what is remembered in front of x along dim 1, and remember the end of the result.
+    @classmethod
+    def at_start(cls, layout: StateLayout, *, streams: int, device: torch.device) -> Self:
+        """Return new streams of which nothing has been heard."""
+        rows = torch.zeros(streams, layout.size, device=device)
+        carried = cls(before=rows, first_frames=torch.zeros(streams, dtype=torch.long, device=device), frames=0)
+        carried.after = rows
+        return carried
 
-        Shapes: span (rows, *rest), x [streams, length, *rest] → [streams, rows + length, *rest].
+    def followed_by(self, frames: int) -> "Carried":
+        """Return the state of the next call, which goes on where this one ended."""
+        return Carried(before=self.after, first_frames=self.first_frames + self.frames, frames=frames)
+
+    def join(self, span: Span, x: Tensor) -> Tensor:
+        """Put each stream's lanes in a row behind what is remembered of it, and remember the end of the result.
+
+        Shapes: span (channels, past), x [lanes, channels, length] → [streams, channels, past + frames * length].
         """
-        if span.size == 0:
-            return x
-        streams, rows = x.shape[0], span.shape[0]
+        streams, (channels, past), length = len(self.before), span.shape, x.shape[2]
         end = span.offset + span.size
-        joined = torch.cat([self.before[:, span.offset : end].view(streams, *span.shape), x], dim=1)
-        self.after[:, span.offset : end].view(streams, *span.shape).copy_(joined[:, -rows:])
+        joined = x.new_empty(streams, channels, past + self.frames * length)
+        joined[..., :past] = self.before[:, span.offset : end].view(streams, channels, past)
+        by_stream = x.view(streams, self.frames, channels, length).transpose(1, 2)
+        joined[..., past:].view(streams, channels, self.frames, length).copy_(by_stream)
+        self.after[:, span.offset : end].view(streams, channels, past).copy_(joined[..., -past:])
         return joined

@@ -1,7 +1,5 @@
 """The codec as a whole: frames of codes ↔ samples, both strictly causal, both with their past carried in one row."""
 
-from typing import cast
-
 import torch
 from torch import Tensor, nn
 
@@ -20,9 +18,9 @@ FRAMES_PER_BLOCK = 16
 class Chain(nn.Module):
     """Layers one after the other, under the name that the published format gives their list."""
 
-    def _run(self, layers: nn.ModuleList, x: Tensor, carried: Carried, frames: int) -> Tensor:
+    def _run(self, layers: nn.ModuleList, x: Tensor, carried: Carried) -> Tensor:
         for layer in layers:
-            x = layer(x) if isinstance(layer, Snake) else layer(x, carried, frames)
+            x = layer(x) if isinstance(layer, Snake) else layer(x, carried)
         return x
 
 
@@ -44,12 +42,12 @@ class EncoderBlock(Chain):
         if transformer is not None:
             self.block.append(WindowedTransformer(layout, transformer, positions_per_frame))
 
-    def forward(self, x: Tensor, carried: Carried, frames: int) -> Tensor:
-        return self._run(self.block, x, carried, frames)
+    def forward(self, x: Tensor, carried: Carried) -> Tensor:
+        return self._run(self.block, x, carried)
 
 
 class Encoder(Chain):
-    """Samples [streams, frames * samples, 1] → latents at the rate of the quantiser's input."""
+    """Samples [lanes, 1, samples] → latents [lanes, latent, positions] at the rate of the quantiser's input."""
 
     def __init__(self, layout: StateLayout, config: CodecConfig) -> None:
         super().__init__()
@@ -62,8 +60,8 @@ class Encoder(Chain):
         self.block.append(Snake(channels))
         self.block.append(CausalConv(layout, channels, config.latent_dim, taps=3))
 
-    def forward(self, x: Tensor, carried: Carried, frames: int) -> Tensor:
-        return self._run(self.block, x, carried, frames)
+    def forward(self, x: Tensor, carried: Carried) -> Tensor:
+        return self._run(self.block, x, carried)
 
 
 class DecoderBlock(Chain):
@@ -76,12 +74,12 @@ class DecoderBlock(Chain):
         )
         self.block.extend(ResidualUnit(layout, channels // 2, dilation) for dilation in DILATIONS)
 
-    def forward(self, x: Tensor, carried: Carried, frames: int) -> Tensor:
-        return self._run(self.block, x, carried, frames)
+    def forward(self, x: Tensor, carried: Carried) -> Tensor:
+        return self._run(self.block, x, carried)
 
 
 class Decoder(Chain):
-    """Latents → samples [streams, frames * samples, 1] between -1 and 1."""
+    """Latents [lanes, latent, positions] → samples [lanes, 1, samples] between -1 and 1."""
 
     def __init__(self, layout: StateLayout, config: CodecConfig) -> None:
         super().__init__()
@@ -93,8 +91,8 @@ class Decoder(Chain):
         self.model.append(Snake(channels))
         self.model.append(CausalConv(layout, channels, 1, taps=7))
 
-    def forward(self, x: Tensor, carried: Carried, frames: int) -> Tensor:
-        return self._run(self.model, x, carried, frames).tanh()
+    def forward(self, x: Tensor, carried: Carried) -> Tensor:
+        return self._run(self.model, x, carried).tanh()
 
 
 class Codec(nn.Module):
@@ -119,51 +117,41 @@ class Codec(nn.Module):
 
     @torch.inference_mode()
     def decode_frames(self, codes: Tensor, carried: Carried) -> Tensor:
-        """Return the samples [streams, frames * samples_per_frame] of the next codes [streams, frames, codebooks]."""
-        frames = codes.shape[1]
+        """Return the samples [streams, frames * samples_per_frame] of the next codes [streams, codebooks, frames]."""
+        lanes = codes.transpose(1, 2).flatten(0, 1)  # [lanes, codebooks]
         with one_thread_per_product():
-            latents = self.quantizer.decode(codes, carried, frames)
-            samples = cast(Tensor, self.decoder(latents, carried, frames))
-        return samples.squeeze(2)
+            samples: Tensor = self.decoder(self.quantizer.decode(lanes, carried), carried)
+        return samples.reshape(len(codes), -1)
 
     @torch.inference_mode()
     def encode_frames(self, samples: Tensor, carried: Carried) -> Tensor:
-        """Return the codes [streams, frames, codebooks] of the next samples [streams, frames * samples_per_frame]."""
-        frames = samples.shape[1] // self.config.samples_per_frame
+        """Return the codes [streams, codebooks, frames] of the next samples [streams, frames * samples_per_frame]."""
+        lanes = samples.reshape(-1, 1, self.config.samples_per_frame)
         with one_thread_per_product():
-            latents = self.encoder(samples[..., None], carried, frames)
-            return self.quantizer.encode(latents, carried, frames)
+            codes: Tensor = self.quantizer.encode(self.encoder(lanes, carried), carried)
+        return codes.view(len(samples), carried.frames, -1).transpose(1, 2)
 
     def decode(self, codes: Tensor) -> Tensor:
         """Return the sound [batch, 1, T * samples_per_frame] of whole sequences of codes [batch, codebooks, T]."""
         check_codes(codes, self.config)
-        row = torch.zeros(codes.shape[0], self.decoding.size, device=self.device)
+        carried = Carried.at_start(self.decoding, streams=len(codes), device=self.device)
         pieces = []
-        for first in range(0, codes.shape[2], FRAMES_PER_BLOCK):
-            carried = Carried(before=row, first_frames=self._at(first, codes.shape[0]))
-            block = codes[:, :, first : first + FRAMES_PER_BLOCK].to(self.device)
-            pieces.append(self.decode_frames(block.transpose(1, 2), carried))
-            row = carried.after
+        for block in torch.split(codes.to(self.device), FRAMES_PER_BLOCK, dim=2):
+            carried = carried.followed_by(block.shape[2])
+            pieces.append(self.decode_frames(block, carried))
         return torch.cat(pieces, dim=1)[:, None]
 
     def encode(self, sound: Tensor) -> Tensor:
         """Return the codes [batch, codebooks, T] of sound [batch, 1, samples]; the last frame is filled with silence."""
         check_sound(sound)
-        per_block = FRAMES_PER_BLOCK * self.config.samples_per_frame
-        samples = sound[:, 0].to(self.device)
-        missing = -samples.shape[1] % self.config.samples_per_frame
-        samples = nn.functional.pad(samples, (0, missing))
-        row = torch.zeros(samples.shape[0], self.encoding.size, device=self.device)
+        per_frame = self.config.samples_per_frame
+        samples = nn.functional.pad(sound[:, 0].to(self.device), (0, -sound.shape[2] % per_frame))
+        carried = Carried.at_start(self.encoding, streams=len(sound), device=self.device)
         pieces = []
-        for first in range(0, samples.shape[1], per_block):
-            frame = first // self.config.samples_per_frame
-            carried = Carried(before=row, first_frames=self._at(frame, samples.shape[0]))
-            pieces.append(self.encode_frames(samples[:, first : first + per_block], carried))
-            row = carried.after
-        return torch.cat(pieces, dim=1).transpose(1, 2)
-
-    def _at(self, frame: int, streams: int) -> Tensor:
-        return torch.full((streams,), frame, device=self.device)
+        for block in torch.split(samples, FRAMES_PER_BLOCK * per_frame, dim=1):
+            carried = carried.followed_by(block.shape[1] // per_frame)
+            pieces.append(self.encode_frames(block, carried))
+        return torch.cat(pieces, dim=2)
 
 
 def check_codes(codes: Tensor, config: CodecConfig) -> None:

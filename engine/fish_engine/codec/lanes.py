@@ -11,8 +11,9 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
-MIN_OUTPUTS = 16
-"""Narrowest result that is computed as it is: MKL turns a one-column product into a vector product of another order."""
+FEW_POSITIONS = 16
+"""Below this many positions a lane is multiplied transposed: MKL turns a one-column product into a vector product of another
+order, and is slow with a few columns."""
 
 
 @contextmanager
@@ -29,7 +30,7 @@ def one_thread_per_product() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def lane_product(x: Tensor, matrix: Tensor, bias: Tensor | None = None) -> Tensor:
+def rows_product(x: Tensor, matrix: Tensor, bias: Tensor | None) -> Tensor:
     """Return x @ matrixᵀ + bias, each lane by itself.
 
     Shapes: x [lanes, rows, inputs], matrix [outputs, inputs], bias [outputs] → [lanes, rows, outputs].
@@ -37,18 +38,31 @@ def lane_product(x: Tensor, matrix: Tensor, bias: Tensor | None = None) -> Tenso
     """
     if x.device.type != "cpu":
         return torch.nn.functional.linear(x, matrix, bias)
-    per_lane = matrix.t().expand(x.shape[0], -1, -1)
-    return torch.bmm(x, per_lane) if bias is None else torch.baddbmm(bias, x, per_lane)
+    # Copied even where it counts as contiguous: the stride of a dimension of length 1 means nothing, yet BLAS is chosen by it.
+    plain = x.clone(memory_format=torch.contiguous_format)
+    product = torch.bmm(plain, matrix.t().expand(len(x), -1, -1))
+    return product if bias is None else product.add_(bias)
+
+
+def columns_product(matrix: Tensor, x: Tensor, bias: Tensor) -> Tensor:
+    """Return matrix @ x + bias, each lane by itself.
+
+    Shapes: x [lanes, inputs, positions], matrix [outputs, inputs], bias [outputs] → [lanes, outputs, positions].
+    """
+    if x.shape[2] < FEW_POSITIONS:
+        return rows_product(x.transpose(1, 2), matrix, bias).transpose(1, 2)
+    return torch.bmm(matrix.expand(len(x), -1, -1), x).add_(bias[:, None])
 
 
 def windows(x: Tensor, *, frames: int, size: int, stride: int = 1, dilation: int = 1) -> Tensor:
     """Cut what a convolution of `size` taps reads at each of its outputs.
 
-    Shapes: x [streams, context + length, channels] → [streams * frames, outputs per frame, size * channels].
+    Shapes: x [streams, channels, past + length] → [streams * frames, channels * size, outputs per frame].
     """
-    streams, length, channels = x.shape
-    outputs = (length - (size - 1) * dilation - 1) // stride + 1
+    streams, channels, length = x.shape
+    outputs = ((length - (size - 1) * dilation - 1) // stride + 1) // frames
     taps = x.contiguous().as_strided(
-        (streams, outputs, size, channels), (length * channels, stride * channels, dilation * channels, 1)
+        (streams, frames, channels, size, outputs),
+        (channels * length, outputs * stride, length, dilation, stride),
     )
-    return taps.reshape(streams * frames, outputs // frames, size * channels)
+    return taps.reshape(streams * frames, channels * size, outputs)

@@ -1,6 +1,7 @@
-"""The small layers of the codec, channels last: x is [streams, frames * positions per frame, channels] throughout.
+"""The small layers of the codec.
 
-Each layer knows the names and shapes under which its weights are published (`published_shapes`) and takes them (`take`); the
+Convolutions and what stands between them see lanes with channels first, x [lanes, channels, positions]; norms and linears see
+them last, x [lanes, positions, channels]. Each layer knows the names and shapes under which its weights are published (`published_shapes`) and takes them (`take`); the
 compute layout is its own business.
 """
 
@@ -11,8 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fish_engine.codec.carried import Carried, StateLayout
-from fish_engine.codec.lanes import MIN_OUTPUTS, lane_product, windows
+from fish_engine.codec.carried import Carried, Span, StateLayout
+from fish_engine.codec.lanes import columns_product, rows_product, windows
 
 Shape: TypeAlias = tuple[int, ...]
 
@@ -89,14 +90,12 @@ class Linear(Layer):
         else:
             self.bias = None
 
-    def forward(self, x: Tensor, frames: int) -> Tensor:
-        streams, length, channels = x.shape
-        lanes = x.reshape(streams * frames, length // frames, channels)
-        return lane_product(lanes, self.weight, self.bias).view(streams, length, -1)
+    def forward(self, x: Tensor) -> Tensor:
+        return rows_product(x, self.weight, self.bias)
 
 
 class Snake(Layer):
-    """x + sin²(α·x) / α, α per channel."""
+    """x + sin²(α·x) / α, α per channel, channels first."""
 
     alpha: Tensor
     reciprocal: Tensor
@@ -106,7 +105,7 @@ class Snake(Layer):
         self._declare("alpha", 1, channels, 1)
 
     def take(self, tensors: Mapping[str, Tensor]) -> None:
-        self.alpha = tensors["alpha"].flatten()
+        self.alpha = tensors["alpha"]
         self.reciprocal = (self.alpha + 1e-9).reciprocal()
 
     def forward(self, x: Tensor) -> Tensor:
@@ -122,12 +121,12 @@ def unnormalised(g: Tensor, v: Tensor) -> Tensor:
 
 
 class CausalConv(Layer):
-    """A convolution that sees the present and the past; `context` samples of the past are carried.
+    """A convolution that sees the present and the past; the part of the past that it sees is carried.
 
     Weight-normed ones are published as a pair (g, v), plain ones as a weight.
     """
 
-    matrix: Tensor  # [outputs, taps * inputs]
+    matrix: Tensor  # [outputs, inputs * taps]
     bias: Tensor
 
     def __init__(
@@ -145,23 +144,18 @@ class CausalConv(Layer):
         self.inputs, self.outputs, self.taps = inputs, outputs, taps
         self.stride, self.dilation = stride, dilation
         self.is_weight_normed = is_weight_normed
-        self.context = layout.reserve((taps - 1) * dilation + 1 - stride, inputs)
+        self.past = layout.reserve(inputs, (taps - 1) * dilation + 1 - stride)
 
     def published_shapes(self) -> dict[str, Shape]:
         return conv_shapes(self.outputs, self.inputs, self.taps, self.outputs, is_weight_normed=self.is_weight_normed)
 
     def take(self, tensors: Mapping[str, Tensor]) -> None:
-        weight = conv_weight(tensors)  # [outputs, inputs, taps]
-        missing_rows = max(0, MIN_OUTPUTS - self.outputs)
-        matrix = weight.permute(0, 2, 1).reshape(self.outputs, -1)
-        self.matrix = functional.pad(matrix, (0, 0, 0, missing_rows))
-        self.bias = functional.pad(tensors["conv.bias"], (0, missing_rows))
+        self.matrix = conv_weight(tensors).flatten(1)
+        self.bias = tensors["conv.bias"]
 
-    def forward(self, x: Tensor, carried: Carried, frames: int) -> Tensor:
-        joined = carried.prepend(self.context, x)
-        taps = windows(joined, frames=frames, size=self.taps, stride=self.stride, dilation=self.dilation)
-        out = lane_product(taps, self.matrix, self.bias)
-        return out[..., : self.outputs].reshape(x.shape[0], -1, self.outputs)
+    def forward(self, x: Tensor, carried: Carried) -> Tensor:
+        taps = taps_of(x, carried, self.past, size=self.taps, stride=self.stride, dilation=self.dilation)
+        return columns_product(self.matrix, taps, self.bias)
 
 
 class CausalTransposedConv(Layer):
@@ -170,7 +164,7 @@ class CausalTransposedConv(Layer):
     It is a plain product from the inputs it sees to `stride` outputs side by side.
     """
 
-    matrix: Tensor  # [stride * outputs, seen * inputs]
+    matrix: Tensor  # [outputs * stride, inputs * seen]
     bias: Tensor
 
     def __init__(
@@ -186,7 +180,7 @@ class CausalTransposedConv(Layer):
         super().__init__()
         self.inputs, self.outputs, self.stride, self.seen = inputs, outputs, stride, seen
         self.is_weight_normed = is_weight_normed
-        self.context = layout.reserve(seen - 1, inputs)
+        self.past = layout.reserve(inputs, seen - 1)
 
     def published_shapes(self) -> dict[str, Shape]:
         taps = self.seen * self.stride
@@ -195,12 +189,21 @@ class CausalTransposedConv(Layer):
     def take(self, tensors: Mapping[str, Tensor]) -> None:
         weight = conv_weight(tensors)  # [inputs, outputs, taps]
         taps = weight.view(self.inputs, self.outputs, self.seen, self.stride).flip(2)  # oldest input first
-        self.matrix = taps.permute(3, 1, 2, 0).reshape(self.stride * self.outputs, -1)
-        self.bias = tensors["conv.bias"].repeat(self.stride)
+        self.matrix = taps.permute(1, 3, 0, 2).reshape(self.outputs * self.stride, -1)
+        self.bias = tensors["conv.bias"].repeat_interleave(self.stride)
 
-    def forward(self, x: Tensor, carried: Carried, frames: int) -> Tensor:
-        taps = windows(carried.prepend(self.context, x), frames=frames, size=self.seen)
-        return lane_product(taps, self.matrix, self.bias).reshape(x.shape[0], -1, self.outputs)
+    def forward(self, x: Tensor, carried: Carried) -> Tensor:
+        out = columns_product(self.matrix, taps_of(x, carried, self.past, size=self.seen), self.bias)
+        side_by_side = out.view(len(out), self.outputs, self.stride, -1)  # [lanes, outputs, stride, positions]
+        return side_by_side.transpose(2, 3).flatten(2)
+
+
+def taps_of(x: Tensor, carried: Carried, past: Span, *, size: int, stride: int = 1, dilation: int = 1) -> Tensor:
+    """Return what a convolution reads at each output, [lanes, channels * size, outputs]."""
+    if past.size == 0:  # a lane has all that its outputs read
+        return windows(x, frames=1, size=size, stride=stride, dilation=dilation)
+    joined = carried.join(past, x)
+    return windows(joined, frames=carried.frames, size=size, stride=stride, dilation=dilation)
 
 
 def conv_shapes(rows: int, columns: int, taps: int, biases: int, *, is_weight_normed: bool) -> dict[str, Shape]:

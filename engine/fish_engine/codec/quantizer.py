@@ -10,7 +10,7 @@ from torch.nn import functional
 from fish_engine.codec.blocks import downsample, upsample
 from fish_engine.codec.carried import Carried, StateLayout
 from fish_engine.codec.config import CodecConfig
-from fish_engine.codec.lanes import lane_product
+from fish_engine.codec.lanes import rows_product
 from fish_engine.codec.layers import Layer, Shape, unnormalised
 from fish_engine.codec.transformer import WindowedTransformer
 
@@ -48,8 +48,8 @@ class Codebook(Layer):
 
     def nearest(self, latents: Tensor) -> Tensor:
         """Return the codes [lanes, 1] of latents [lanes, 1, latent]."""
-        projected = functional.normalize(lane_product(latents, self.in_matrix, self.in_bias), dim=-1)
-        return lane_product(projected, self.directions).argmax(-1)
+        projected = functional.normalize(rows_product(latents, self.in_matrix, self.in_bias), dim=-1)
+        return rows_product(projected, self.directions, None).argmax(-1)
 
 
 class Stages(nn.Module):
@@ -79,30 +79,29 @@ class Quantizer(nn.Module):
         """All stages, semantic first."""
         return cast(list[Codebook], [*self.semantic_quantizer.quantizers, *self.quantizer.quantizers])
 
-    def encode(self, x: Tensor, carried: Carried, frames: int) -> Tensor:
-        """Return codes [streams, frames, codebooks] of latents [streams, frames * positions, latent]."""
+    def encode(self, x: Tensor, carried: Carried) -> Tensor:
+        """Return codes [lanes, codebooks] of latents [lanes, latent, positions]."""
         for block in self.downsample:
-            x = block(x, carried, frames)
-        x = self.pre_module(x, carried, frames)
-        residual = x.reshape(-1, 1, x.shape[-1])  # [lanes, 1, latent]
+            x = block(x, carried)
+        x = self.pre_module(x, carried)
+        residual = x.transpose(1, 2)  # [lanes, 1, latent]
         codes = []
         for codebook in self.codebooks:
             code = codebook.nearest(residual)
             residual = residual - codebook.latents[code]
             codes.append(code)
-        return torch.cat(codes, dim=1).view(x.shape[0], frames, -1)
+        return torch.cat(codes, dim=1)
 
-    def decode(self, codes: Tensor, carried: Carried, frames: int) -> Tensor:
-        """Return latents [streams, frames * positions, latent] of codes [streams, frames, codebooks].
+    def decode(self, codes: Tensor, carried: Carried) -> Tensor:
+        """Return latents [lanes, latent, positions] of codes [lanes, codebooks].
 
         A code beyond the end of its codebook counts as the last entry, as in the reference: the language model's head is
         wider than the residual codebooks.
         """
-        x: Tensor | None = None
+        x = codes.new_zeros((), dtype=torch.float32)
         for index, codebook in enumerate(self.codebooks):
-            latents = codebook.latents[codes[..., index].clamp(max=codebook.size - 1)]
-            x = latents if x is None else x + latents
-        x = self.post_module(x, carried, frames)
+            x = x + codebook.latents[codes[:, index].clamp(max=codebook.size - 1)]  # [lanes, latent]
+        x = self.post_module(x[..., None], carried)
         for block in self.upsample:
-            x = block(x, carried, frames)
+            x = block(x, carried)
         return cast(Tensor, x)

@@ -77,8 +77,8 @@ class StreamingDecoder:
         device, frames = self._rows.device, codes.shape[2]
         index = torch.tensor(slots, device=device)
         first_frames = torch.tensor([self._frames_decoded[slot] for slot in slots], device=device)
-        carried = Carried(before=self._rows[index], first_frames=first_frames)
-        samples = self.codec.decode_frames(codes.to(device).transpose(1, 2), carried)
+        carried = Carried(before=self._rows[index], first_frames=first_frames, frames=frames)
+        samples = self.codec.decode_frames(codes.to(device), carried)
         self._rows[index] = carried.after
         for slot in slots:
             self._frames_decoded[slot] += frames

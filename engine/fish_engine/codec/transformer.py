@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fish_engine.codec.carried import Carried, StateLayout
+from fish_engine.codec.carried import Carried, Span, StateLayout
 from fish_engine.codec.config import TransformerConfig
 from fish_engine.codec.layers import LayerScale, Linear, RMSNorm
 
@@ -19,36 +19,35 @@ class WindowedTransformer(nn.Module):
         self.layers = nn.ModuleList(TransformerLayer(layout, config) for _ in range(config.layers))
         self.norm = RMSNorm(config.dim, config.norm_eps)
 
-    def forward(self, x: Tensor, carried: Carried, frames: int) -> Tensor:
-        first = carried.first_frames * self.positions_per_frame  # [streams]
-        rotation = self._rotation(first, x.shape[1])
-        mask = self._mask(first, frames)
+    def forward(self, x: Tensor, carried: Carried) -> Tensor:
+        starts = carried.frame_indices * self.positions_per_frame  # [lanes]
+        rotation, mask = self._rotation(starts), self._mask(starts)
+        rows = x.transpose(1, 2)  # [lanes, positions, dim]
         for layer in self.layers:
-            x = layer(x, carried, frames, rotation, mask)
-        normed: Tensor = self.norm(x)
-        return normed
+            rows = layer(rows, carried, rotation, mask)
+        normed: Tensor = self.norm(rows)
+        return normed.transpose(1, 2)
 
-    def _rotation(self, first: Tensor, length: int) -> tuple[Tensor, Tensor]:
-        """Return cos and sin [streams, length, 1, head_dim / 2], rounded to bf16 and back, as in training."""
+    def _rotation(self, starts: Tensor) -> tuple[Tensor, Tensor]:
+        """Return cos and sin [lanes, positions, 1, head_dim / 2], rounded to bf16 and back, as in training."""
         config = self.config
-        exponents = torch.arange(0, config.head_dim, 2, device=first.device).float() / config.head_dim
-        positions = first[:, None] + torch.arange(length, device=first.device)  # [S, length]
-        angles = positions.float()[..., None] * (1.0 / config.rope_base**exponents)
-        return angles.cos().bfloat16().float()[:, :, None], angles.sin().bfloat16().float()[:, :, None]
+        exponents = torch.arange(0, config.head_dim, 2, device=starts.device).float() / config.head_dim
+        positions = starts[:, None] + torch.arange(self.positions_per_frame, device=starts.device)
+        angles = positions.float()[..., None, None] * (1.0 / config.rope_base**exponents)
+        return angles.cos().bfloat16().float(), angles.sin().bfloat16().float()
 
-    def _mask(self, first: Tensor, frames: int) -> Tensor:
-        """Return what is added to the scores, [streams * frames, 1, queries, keys]: 0 where a query may look.
+    def _mask(self, starts: Tensor) -> Tensor:
+        """Return what is added to the scores, [lanes, 1, queries, keys]: 0 where a query may look.
 
         A lane's keys are the `window - 1` positions before its first query, then the queries' own.
         """
-        queries, before = self.positions_per_frame, self.config.window - 1
-        query = torch.arange(queries, device=first.device)[:, None]
-        key = torch.arange(before + queries, device=first.device)
-        in_window = (key >= query) & (key <= query + before)  # [queries, keys]
-        lane_start = first[:, None] + torch.arange(frames, device=first.device) * queries  # [S, frames]
-        exists = lane_start.reshape(-1, 1) - before + key >= 0  # [lanes, keys]
+        queries, past = self.positions_per_frame, self.config.window - 1
+        query = torch.arange(queries, device=starts.device)[:, None]
+        key = torch.arange(past + queries, device=starts.device)
+        in_window = (key >= query) & (key <= query + past)  # [queries, keys]
+        exists = starts[:, None] - past + key >= 0  # [lanes, keys]
         allowed = in_window & exists[:, None]
-        return torch.zeros(allowed.shape, device=first.device).masked_fill_(~allowed, -torch.inf)[:, None]
+        return torch.zeros(allowed.shape, device=starts.device).masked_fill_(~allowed, -torch.inf)[:, None]
 
 
 class TransformerLayer(nn.Module):
@@ -63,12 +62,10 @@ class TransformerLayer(nn.Module):
         self.attention_layer_scale = LayerScale(config.dim)
         self.ffn_layer_scale = LayerScale(config.dim)
 
-    def forward(
-        self, x: Tensor, carried: Carried, frames: int, rotation: tuple[Tensor, Tensor], mask: Tensor
-    ) -> Tensor:
-        attended = self.attention(self.attention_norm(x), carried, frames, rotation, mask)
+    def forward(self, x: Tensor, carried: Carried, rotation: tuple[Tensor, Tensor], mask: Tensor) -> Tensor:
+        attended = self.attention(self.attention_norm(x), carried, rotation, mask)
         x = x + self.attention_layer_scale(attended)
-        fed: Tensor = self.ffn_layer_scale(self.feed_forward(self.ffn_norm(x), frames))
+        fed: Tensor = self.ffn_layer_scale(self.feed_forward(self.ffn_norm(x)))
         return x + fed
 
 
@@ -81,8 +78,8 @@ class FeedForward(nn.Module):
         self.w3 = Linear(dim, intermediate)
         self.w2 = Linear(intermediate, dim)
 
-    def forward(self, x: Tensor, frames: int) -> Tensor:
-        out: Tensor = self.w2(functional.silu(self.w1(x, frames)) * self.w3(x, frames), frames)
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.w2(functional.silu(self.w1(x)) * self.w3(x))
         return out
 
 
@@ -94,34 +91,31 @@ class Attention(nn.Module):
         self.heads, self.head_dim = config.heads, config.head_dim
         self.wqkv = Linear(config.dim, 3 * config.dim)
         self.wo = Linear(config.dim, config.dim)
-        self.past_keys = layout.reserve(config.window - 1, config.heads, config.head_dim)
-        self.past_values = layout.reserve(config.window - 1, config.heads, config.head_dim)
+        self.past_keys = layout.reserve(config.dim, config.window - 1)
+        self.past_values = layout.reserve(config.dim, config.window - 1)
 
-    def forward(
-        self, x: Tensor, carried: Carried, frames: int, rotation: tuple[Tensor, Tensor], mask: Tensor
-    ) -> Tensor:
-        streams, length, _ = x.shape
-        qkv = self.wqkv(x, frames).view(streams, length, 3, self.heads, self.head_dim)
-        query, key, value = qkv.unbind(2)  # [S, length, heads, head_dim] each
-        queries = self._lanes(rotate(query, *rotation), frames, length // frames)
-        keys = self._lanes(carried.prepend(self.past_keys, rotate(key, *rotation)), frames, length // frames)
-        values = self._lanes(carried.prepend(self.past_values, value), frames, length // frames)
-        scores = torch.bmm(queries, keys.transpose(1, 2)).mul_(self.head_dim**-0.5)
-        lanes = streams * frames
-        weights = (scores.view(lanes, self.heads, *scores.shape[1:]) + mask).softmax(-1).view(scores.shape)
-        attended = torch.bmm(weights, values)  # [lanes * heads, queries, head_dim]
-        merged = attended.view(lanes, self.heads, -1, self.head_dim).transpose(1, 2)
-        out: Tensor = self.wo(merged.reshape(streams, length, -1), frames)
+    def forward(self, x: Tensor, carried: Carried, rotation: tuple[Tensor, Tensor], mask: Tensor) -> Tensor:
+        lanes, positions, _ = x.shape
+        qkv = self.wqkv(x).view(lanes, positions, 3, self.heads, self.head_dim)
+        query, key, value = qkv.unbind(2)  # [lanes, positions, heads, head_dim] each
+        queries = rotate(query, *rotation).transpose(1, 2).reshape(-1, positions, self.head_dim)
+        keys = self._seen(carried, self.past_keys, rotate(key, *rotation))
+        values = self._seen(carried, self.past_values, value)
+        scores = torch.bmm(queries, keys).mul_(self.head_dim**-0.5)
+        weights = (scores.view(lanes, self.heads, positions, -1) + mask).softmax(-1).flatten(0, 1)
+        attended = torch.bmm(weights, values.transpose(1, 2))  # [lanes * heads, positions, head_dim]
+        merged = attended.view(lanes, self.heads, positions, -1).transpose(1, 2).flatten(2)
+        out: Tensor = self.wo(merged)
         return out
 
-    def _lanes(self, x: Tensor, frames: int, step: int) -> Tensor:
-        """Cut [S, length, heads, head_dim] into overlapping lanes that start `step` apart.
+    def _seen(self, carried: Carried, past: Span, x: Tensor) -> Tensor:
+        """Return what each lane may look at: its past, then itself.
 
-        Returns [S * frames * heads, positions, head_dim]; all positions but the last `step` of a lane are its past.
+        Shapes: x [lanes, positions, heads, head_dim] → [lanes * heads, head_dim, window - 1 + positions].
         """
-        positions = x.shape[1] - (frames - 1) * step
-        lanes = x.unfold(1, positions, step)  # [S, frames, heads, head_dim, positions]
-        return lanes.permute(0, 1, 2, 4, 3).reshape(-1, positions, self.head_dim)
+        joined = carried.join(past, x.flatten(2).transpose(1, 2))  # [streams, dim, past + frames * positions]
+        seen = joined.unfold(2, past.shape[1] + x.shape[1], x.shape[1])  # [streams, dim, frames, seen]
+        return seen.transpose(1, 2).reshape(-1, self.head_dim, seen.shape[3])
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:

@@ -41,7 +41,8 @@ def published_tensors(file: Path) -> dict[str, Tensor]:
         raise BadCheckpoint(f"{file}: no such file; the codec's weights are expected here")
     try:
         raw = torch.load(file, map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
+    except (OSError, pickle.UnpicklingError, RuntimeError, EOFError, LookupError, TypeError, ValueError) as error:
+        # The unpickler trips over foreign bytes in many ways.
         raise BadCheckpoint(f"{file}: not a torch file of plain tensors: {error}") from error
     if isinstance(raw, Mapping) and isinstance(raw.get("state_dict"), Mapping):
         raw = raw["state_dict"]

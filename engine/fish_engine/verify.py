@@ -1,0 +1,120 @@
+"""Checking this engine against golden vectors: a folder with weights in the published format and the results they must give.
+
+A folder may hold a codec (`codec.pth`), a DualAR model (`model.safetensors`) or both; `golden.safetensors` has the results.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+
+from fish_engine.codec.dac import Codec
+from fish_engine.codec.streaming import StreamingDecoder
+from fish_engine.codec.weights import load_codec
+from fish_engine.comparison import Comparison, compare
+from fish_engine.errors import BadCheckpoint
+from fish_engine.model.config import read_config
+from fish_engine.model.dual_ar import DualAR, trace
+from fish_engine.model.tokenizer import TOKENIZER_FILE, TextTokenizer
+from fish_engine.model.weights import load_model
+
+GOLDEN_FILE: Final = "golden.safetensors"
+SOUND_TOLERANCE: Final = 1e-5
+"""The reference's own streamed and whole decodes differ by 2e-6: float32 sums in another order."""
+LOGIT_TOLERANCE: Final = 1e-4
+"""A fiftieth of the smallest margin of a greedy choice in the golden vectors."""
+CHUNK_SIZES: Final = (1, 2, 3, 7)
+
+
+def verify(folder: Path) -> Iterator[Comparison]:
+    """Run the golden vectors of `folder` and yield a comparison for each tensor, as they are done.
+
+    Raises:
+        BadCheckpoint: the folder holds no golden vectors, or weights that cannot be loaded.
+    """
+    golden = _golden(folder / GOLDEN_FILE)
+    prompts = sorted(name.removesuffix(".prompt") for name in golden if name.endswith(".prompt"))
+    sounds = sorted(name for name in golden if name == "audio" or name.endswith("_audio"))
+    if not prompts and not sounds:
+        raise BadCheckpoint(
+            f"{folder / GOLDEN_FILE}: no golden results; expected `X.prompt` of a model or `audio` of a codec, "
+            f"found {sorted(golden)}"
+        )
+    if sounds:
+        yield from _verify_codec(load_codec(folder), golden, sounds)
+    if prompts:
+        model = _model(folder)
+        for prompt in prompts:
+            yield from _verify_prompt(model, golden, prompt)
+
+
+def _golden(path: Path) -> dict[str, Tensor]:
+    if not path.is_file():
+        raise BadCheckpoint(f"{path}: no such file; golden results are expected beside the weights")
+    try:
+        return load_file(path)
+    except SafetensorError as error:
+        raise BadCheckpoint(f"{path}: not a safetensors file: {error}") from error
+
+
+def _tensor(golden: Mapping[str, Tensor], name: str) -> Tensor:
+    if name not in golden:
+        raise BadCheckpoint(f"{GOLDEN_FILE}: {name} is missing; found {sorted(golden)}")
+    return golden[name]
+
+
+def _verify_codec(codec: Codec, golden: Mapping[str, Tensor], sounds: list[str]) -> Iterator[Comparison]:
+    samples = (0, codec.config.samples_per_frame)
+    if "wav" in golden:
+        found = codec.encode(golden["wav"][None, None])[0]
+        yield compare("codes", expected=_tensor(golden, "codes"), found=found, tolerance=0, step_of=(1, 1))
+    for sound in sounds:
+        codes = _tensor(golden, sound.removesuffix("audio") + "codes")
+        whole = codec.decode(codes[None])[0, 0]
+        yield compare(sound, expected=golden[sound], found=whole, tolerance=SOUND_TOLERANCE, step_of=samples)
+        for size in CHUNK_SIZES:
+            streamed = _streamed(codec, codes, size)
+            name = f"{sound} streamed by {size}"
+            yield compare(name, expected=whole, found=streamed, tolerance=0, step_of=samples)
+
+
+def _streamed(codec: Codec, codes: Tensor, size: int) -> Tensor:
+    decoder = StreamingDecoder(codec, max_streams=1)
+    slot = decoder.open()
+    return torch.cat([decoder.decode({slot: chunk})[slot] for chunk in torch.split(codes, size, dim=1)])
+
+
+def _model(folder: Path) -> DualAR:
+    config = read_config(folder / "config.json")
+    tokenizer = TextTokenizer(folder / TOKENIZER_FILE, config)
+    return load_model(folder, config, im_end_id=tokenizer.im_end_id, device=torch.device("cpu"), dtype=torch.float32)
+
+
+def _verify_prompt(model: DualAR, golden: Mapping[str, Tensor], name: str) -> Iterator[Comparison]:
+    """Compare the logits of a prompt's first steps, and the greedy choice at every step of its continuation.
+
+    Each choice is made after the expected ones before it, so a wrong choice is reported once and where it happened.
+    """
+    frames = _tensor(golden, f"{name}.frames")
+    slow, fast = trace(model, _tensor(golden, f"{name}.prompt").t(), frames.t())
+    for part, logits in (("slow_logits", slow), ("fast_logits", fast)):
+        expected = _tensor(golden, f"{name}.{part}")
+        found = logits[: len(expected)]
+        yield compare(f"{name}.{part}", expected=expected, found=found, tolerance=LOGIT_TOLERANCE, step_of=(0, 1))
+    chosen = _greedy_columns(model, slow, fast)
+    yield compare(f"{name}.frames", expected=frames, found=chosen, tolerance=0, step_of=(1, 1))
+
+
+def _greedy_columns(model: DualAR, slow: Tensor, fast: Tensor) -> Tensor:
+    """Return the columns [1 + codebooks, F] that greedy decoding takes from logits of F steps."""
+    config = model.config
+    allowed = torch.cat(
+        (slow[:, config.semantic_begin_id : config.semantic_end_id + 1], slow[:, model.im_end_id, None]), dim=1
+    )
+    ids = model.main_ids(allowed.argmax(1))  # [F]
+    later_codes = fast[:, 1:].argmax(2)  # [F, codebooks - 1]
+    return torch.cat((ids[None], model.first_codes(ids)[None], later_codes.t()))
