@@ -73,7 +73,7 @@ def run(  # noqa: PLR0917 - options, always given by name
         summary_path=summary,
     )
     with _errors_explained():
-        raise typer.Exit(run_worker(options))
+        run_worker(options)
 
 
 @app.command()

@@ -28,8 +28,11 @@ class LeaseSeen:
 
     @property
     def is_released(self) -> bool:
-        """Tell whether its holder gave it back."""
-        return bool(json.loads(self.content)["is_released"])
+        """Tell whether its holder gave it back. A beat that a power cut garbled did not."""
+        try:
+            return bool(json.loads(self.content)["is_released"])
+        except (ValueError, TypeError, KeyError):
+            return False
 
 
 def read_leases(store: Store, units: Sequence[str]) -> dict[str, LeaseSeen]:
@@ -43,7 +46,7 @@ def read_leases(store: Store, units: Sequence[str]) -> dict[str, LeaseSeen]:
     seen = {}
     for unit, epoch in newest.items():
         content = store.get(_key(unit, epoch))
-        if content:
+        if content is not None:
             seen[unit] = LeaseSeen(epoch=epoch, content=content)
     return seen
 
@@ -89,8 +92,11 @@ class Lease:
         self._is_lost = False
 
     def take(self) -> bool:
-        """Create the lease and keep it alive; False when another worker was faster."""
-        if not self._store.create(_key(self.unit, self.epoch), self._content(beat=0), durable=False):
+        """Create the lease and keep it alive; False when another worker was faster.
+
+        The epoch must outlive a power cut, or the next worker would find its own journal written already. Beats need not.
+        """
+        if not self._store.create(_key(self.unit, self.epoch), self._content(beat=0)):
             return False
         threading.Thread(target=self._keep_alive, name=f"lease-{self.unit}", daemon=True).start()
         return True
@@ -108,7 +114,7 @@ class Lease:
         """Give the unit back at once, so that the next worker need not wait for the time to live."""
         self._is_over.set()
         content = self._content(beat=0, is_released=True)
-        self._store.replace(_key(self.unit, self.epoch), content, durable=False)
+        self._store.replace(_key(self.unit, self.epoch), content)
 
     def _keep_alive(self) -> None:
         beat = 0
@@ -118,7 +124,7 @@ class Lease:
                 if self._store.get(_key(self.unit, self.epoch + 1)) is not None:
                     self._is_lost = True
                     return
-                self._store.replace(_key(self.unit, self.epoch), self._content(beat=beat), durable=False)
+                self._store.replace(_key(self.unit, self.epoch), self._content(beat=beat))
             except CleaningError:
                 continue  # a missed beat costs at most work done twice; the worker itself meets the error soon
 

@@ -154,9 +154,7 @@ class Worker:
             self._stop.wait(wait_s)
 
     def _publish(self, unit: Unit, results: Mapping[str, Cleaned | Reject]) -> None:
-        is_first = publish(self._job.store, unit, results, config_hash=self._job.plan.config_hash)
-        self._tally.units_published += is_first
-        self._tally.units_duplicated += not is_first
+        self._tally.units_published += publish(self._job.store, unit, results, config_hash=self._job.plan.config_hash)
 
     def _earlier_journals(self, lease: Lease) -> Iterator[bytes]:
         for epoch in range(1, lease.epoch):

@@ -6,7 +6,7 @@ import sys
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NoReturn
+from typing import Literal, NoReturn
 
 from fish_cleaning.errors import CleaningError
 from fish_cleaning.events import log_event
@@ -38,11 +38,21 @@ class RunOptions:
     summary_path: Path | None
 
 
-def run_worker(options: RunOptions) -> ExitCode:
+def run_worker(options: RunOptions) -> None:
     """Work until the job is complete; a stop signal ends the process from inside."""
+    tally = Tally()
+    try:
+        _work(options, tally)
+    except CleaningError as error:
+        _end(options, tally, outcome="failed", error=str(error))
+        raise
+    _end(options, tally, outcome="complete")
+
+
+def _work(options: RunOptions, tally: Tally) -> None:
     job = _job(options)
     load_models()
-    tally, stop = Tally(), StopRequest()
+    stop = StopRequest()
     worker = Worker(job, stop=stop, tally=tally)
     progress = Progress(job.store, job.plan, tally)
 
@@ -53,7 +63,7 @@ def run_worker(options: RunOptions) -> ExitCode:
             worker.secure()
         except CleaningError as error:
             log_event("could not secure work", error=str(error))
-        _end(options, tally, ExitCode.PREEMPTED, stop_s=time.monotonic() - stop.requested_at_s)
+        _end(options, tally, outcome="preempted", stop_s=round(time.monotonic() - stop.requested_at_s, 4))
         os._exit(ExitCode.PREEMPTED)
 
     stop.listen(leave)
@@ -61,8 +71,6 @@ def run_worker(options: RunOptions) -> ExitCode:
     is_complete = worker.run()
     if not is_complete:
         leave()
-    _end(options, tally, ExitCode.DONE)
-    return ExitCode.DONE
 
 
 def _job(options: RunOptions) -> Job:
@@ -89,25 +97,33 @@ def _show(options: RunOptions, tally: Tally, progress: Progress) -> None:
         draw_in_background(progress)
 
 
-def _end(options: RunOptions, tally: Tally, code: ExitCode, *, stop_s: float | None = None) -> None:
+def _end(
+    options: RunOptions,
+    tally: Tally,
+    *,
+    outcome: Literal["complete", "preempted", "failed"],
+    stop_s: float | None = None,
+    error: str | None = None,
+) -> None:
     """Say how it ended: to people on stderr, to the node in the file that it named."""
     summary = {
-        "outcome": "complete" if code is ExitCode.DONE else "preempted",
+        "outcome": outcome,
         "units_published": tally.units_published,
         "items_committed": tally.items["committed"],
         "items_rejected": tally.items.total() - tally.items["committed"],
         "items_redone": tally.items_redone,
         "audio_s": round(tally.audio_s, 3),
-        "stop_s": None if stop_s is None else round(stop_s, 4),
+        "stop_s": stop_s,
+        "error": error,
     }
     if options.summary_path is not None:
         try:
             options.summary_path.write_text(json.dumps(summary) + "\n", encoding="utf-8")
-        except OSError as error:
-            log_event("could not write the summary", error=str(error))
+        except OSError as problem:
+            log_event("could not write the summary", error=str(problem))
     if sys.stderr.isatty():
         print(f"\nOne worker: {summary}", file=sys.stderr)
-        if code is ExitCode.PREEMPTED:
+        if outcome == "preempted":
             print("Stopped; finished work is safe. The same command continues the job.", file=sys.stderr)
     else:
         log_event("worker ended", **summary)

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 from fish_cleaning.errors import BadInput, StoreFailed
 
 _TEMPORARY: Final = ".tmp"
-_NOT_WRITABLE: Final = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ENOENT)
+_UNUSABLE: Final = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ENOENT)
 
 
 class AppendOnly(Protocol):
@@ -36,11 +36,11 @@ class Store(Protocol):
     def names(self, folder: str) -> list[str]:
         """Return the names of the blobs directly below `folder`, sorted."""
 
-    def create(self, key: str, data: bytes, *, durable: bool = True) -> bool:
-        """Put a blob where none is. Return False, and change nothing, where one is already."""
+    def create(self, key: str, data: bytes) -> bool:
+        """Put a blob where none is, durably. Return False, and change nothing, where one is already."""
 
-    def replace(self, key: str, data: bytes, *, durable: bool = True) -> None:
-        """Put a blob whether or not one is there."""
+    def replace(self, key: str, data: bytes) -> None:
+        """Put a blob whether or not one is there. A power cut may undo or garble it, but not its name."""
 
     def appendable(self, key: str) -> AppendOnly:
         """Open a new file that only its one writer appends to."""
@@ -54,35 +54,36 @@ class LocalStore:
 
     def get(self, key: str) -> bytes | None:
         """Return a blob, or None where there is none."""
-        try:
-            return (self.root / key).read_bytes()
-        except FileNotFoundError:
-            return None
+        path = self.root / key
+        with _explained(path):
+            try:
+                return path.read_bytes()
+            except FileNotFoundError:
+                return None
 
     def names(self, folder: str) -> list[str]:
         """Return the names of the blobs directly below `folder`, sorted."""
-        try:
-            return sorted(path.name for path in (self.root / folder).iterdir())
-        except FileNotFoundError:
-            return []
+        path = self.root / folder
+        with _explained(path):
+            try:
+                return sorted(entry.name for entry in path.iterdir())
+            except FileNotFoundError:
+                return []
 
-    def create(self, key: str, data: bytes, *, durable: bool = True) -> bool:
+    def create(self, key: str, data: bytes) -> bool:
         """Put a blob where none is: link(2) fails where the name exists, on every POSIX file system, NFS included."""
-        with self._staged(key, data, durable=durable) as (staged, target):
+        with self._staged(key, data, durable=True) as (staged, target):
             try:
                 os.link(staged, target)
             except FileExistsError:
                 return False
-        if durable:
             _sync_folder(target.parent)
         return True
 
-    def replace(self, key: str, data: bytes, *, durable: bool = True) -> None:
+    def replace(self, key: str, data: bytes) -> None:
         """Put a blob whether or not one is there."""
-        with self._staged(key, data, durable=durable) as (staged, target):
+        with self._staged(key, data, durable=False) as (staged, target):
             staged.replace(target)
-        if durable:
-            _sync_folder(target.parent)
 
     def appendable(self, key: str) -> AppendOnly:
         """Open a new file that only its one writer appends to."""
@@ -144,8 +145,10 @@ def _explained(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in _NOT_WRITABLE:
-            raise BadInput(f"output {path}: {error.strerror}; expected a folder that this user may write to") from error
+        if error.errno in _UNUSABLE:
+            raise BadInput(
+                f"output {path}: {error.strerror}; expected a folder that this user may read and write"
+            ) from error
         raise StoreFailed(
             f"output {path}: {error.strerror}; everything committed so far is safe, start again to continue"
         ) from error

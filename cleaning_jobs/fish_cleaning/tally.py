@@ -14,8 +14,6 @@ class Tally:
     items_redone: int = 0
     """Items whose earlier attempt was cut off, here or in another worker."""
     units_published: int = 0
-    units_duplicated: int = 0
-    """Units that another worker had published when this one came to it."""
     leases_taken_over: int = 0
     leases_lost: int = 0
     at_risk_since_s: float | None = None

@@ -67,6 +67,16 @@ def test_what_cannot_work_is_refused_before_it_starts(options: tuple[str, ...], 
     assert message in result.output
 
 
+def test_why_a_worker_failed_is_in_its_summary(corpus: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    summary = tmp_path / "termination-log"
+    result = call("run", "--input", corpus, "--output", tmp_path / "file", "--summary", summary)
+    assert result.exit_code == 65
+    told = json.loads(summary.read_text())
+    assert told["outcome"] == "failed"
+    assert "expected a folder that this user may read and write" in told["error"]
+
+
 def test_an_address_that_is_not_ours_is_refused(corpus: Path, tmp_path: Path) -> None:
     result = call("run", "--input", corpus, "--output", tmp_path / "out", "--host", "192.0.2.1")
     assert result.exit_code == 78

@@ -70,6 +70,16 @@ def test_releasing_is_seen_by_others(tmp_path: Path) -> None:
     assert read_leases(store, ["unit"])["unit"].is_released
 
 
+def test_a_lease_that_a_power_cut_garbled_is_waited_for_like_any_other(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    store.replace("leases/unit.3", b"")
+    watch = LeaseWatch(ttl_s=TTL_S)
+    for now_s in (0.0, TTL_S):
+        watch.observe(read_leases(store, ["unit"]), now_s=now_s)
+    assert watch.next_epochs(["unit"], now_s=1.0) == {}
+    assert watch.next_epochs(["unit"], now_s=TTL_S) == {"unit": 4}
+
+
 def test_workers_prefer_different_units() -> None:
     takeable = {f"unit-{number}": 1 for number in range(100)}
     chosen = {choose(takeable, seed=f"worker-{number}") for number in range(10)}
