@@ -225,6 +225,77 @@ CLEANING_UNITS_COMMITTED: Final = MetricFamily(
     kind="gauge",
     help="Units of the job that are published, by any worker.",
 )
+# --- slurm ----------------------------------------------------------------------------------------------------------
+SLURM_GPUS: Final = MetricFamily(
+    name="fish_slurm_gpus",
+    kind="gauge",
+    help="GPUs of the cleaning partition by what they do: a class of work, idle, or out (on a node that takes no work).",
+    labels=("state",),
+)
+SLURM_IDLE_GPU_SECONDS: Final = MetricFamily(
+    name="fish_slurm_idle_gpu_seconds_total",
+    kind="counter",
+    help="GPU-seconds that nothing used while there was cleaning to do.",
+)
+SLURM_BACKLOG_WORKERS: Final = MetricFamily(
+    name="fish_slurm_backlog_workers",
+    kind="gauge",
+    help="Workers that the cleaning jobs would still take, those that wait included.",
+)
+SLURM_DELAYED_JOBS: Final = MetricFamily(
+    name="fish_slurm_delayed_jobs", kind="gauge", help="Requeued workers that wait for their begin time."
+)
+SLURM_RECLAIM_SECONDS: Final = MetricFamily(
+    name="fish_slurm_reclaim_seconds",
+    kind="histogram",
+    help="Time from the submission of work that comes before cleaning to its start, while cleaning ran; in Slurm's whole seconds.",
+    buckets=RECLAIM_BUCKETS_S,
+)
+SLURM_REFILL_SECONDS: Final = MetricFamily(
+    name="fish_slurm_refill_seconds",
+    kind="histogram",
+    help="Time for which GPUs were idle although there was cleaning to do, from the first look that saw it to the last.",
+    buckets=RECLAIM_BUCKETS_S,
+)
+SLURM_CHECKPOINT_SECONDS: Final = MetricFamily(
+    name="fish_slurm_checkpoint_seconds",
+    kind="histogram",
+    help="Time from SIGTERM until everything a worker had finished was safe, by its own word.",
+    buckets=RECLAIM_BUCKETS_S,
+)
+SLURM_PREEMPTIONS: Final = MetricFamily(
+    name="fish_slurm_preemptions_total", kind="counter", help="Times that a worker went back into the queue."
+)
+SLURM_SILENT_RUNS: Final = MetricFamily(
+    name="fish_slurm_silent_runs_total",
+    kind="counter",
+    help="Runs that ended without a summary: killed before their checkpoint, or stopped in their first second.",
+)
+SLURM_RESTARTS_WITHOUT_PROGRESS: Final = MetricFamily(
+    name="fish_slurm_restarts_without_progress",
+    kind="gauge",
+    help="Most runs in a row that a worker in the queue went through without finishing a recording.",
+)
+SLURM_OUT_NODES: Final = MetricFamily(
+    name="fish_slurm_out_nodes",
+    kind="gauge",
+    help="Nodes that take no work, by reason (unkillable: a process survived its kill and may hold a GPU; other).",
+    labels=("reason",),
+)
+SLURM_ACTIONS: Final = MetricFamily(
+    name="fish_slurm_actions_total", kind="counter", help="What the filler did, by action.", labels=("action",)
+)
+SLURM_ERRORS: Final = MetricFamily(
+    name="fish_slurm_errors_total",
+    kind="counter",
+    help="Calls that Slurm refused or did not answer, or in a form unknown.",
+)
+SLURM_LOOP_SECONDS: Final = MetricFamily(
+    name="fish_slurm_loop_seconds",
+    kind="histogram",
+    help="Time of one round of the filler: observe, decide, act.",
+    buckets=(0.001, 0.005, *LATENCY_BUCKETS_S),
+)
 
 
 def all_families() -> tuple[MetricFamily, ...]:
