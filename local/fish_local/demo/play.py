@@ -14,7 +14,7 @@ from fish_local.demo.engines import EngineDirectory
 from fish_local.demo.kube import Json, KubeReader, connect
 from fish_local.demo.listeners import SENTENCES, Crowd
 from fish_local.demo.operator_metrics import OperatorCounters, read_counters
-from fish_local.demo.scene import GOLDEN, NAMESPACE, Scene, example
+from fish_local.demo.scene import NAMESPACE, Scene, example
 from fish_local.demo.stages import StageClock
 from fish_local.demo.watcher import Watcher
 from fish_local.demo.wave import Phase
@@ -22,7 +22,9 @@ from fish_local.errors import CommandFailed
 
 DEPLOYMENT: Final = "voice"
 JOB: Final = "librivox"
-OPERATOR: Final = "app.kubernetes.io/component=operator"
+OPERATOR: Final = "app.kubernetes.io/name=fish-tts-operator"
+# Seconds of audio a second: what makes each fake GPU a scarce thing and leaves the machine's two cores to the engines.
+WORKER_SPEED: Final = 8
 PATIENCE_S: Final = 150
 
 
@@ -92,9 +94,15 @@ class Play:
         return self.watcher.shots[-1] if self.watcher.shots else Snapshot()
 
     def _apply(self) -> None:
-        voice = example("tts.yaml", {"spec.model.source": GOLDEN.as_uri()})
-        corpus, cleaned = self.scene.corpus.as_uri(), self.scene.cleaned.as_uri()
-        cleaning = example("clean.yaml", {"spec.input.uri": corpus, "spec.output.uri": cleaned})
+        voice = example("tts.yaml", {"spec.model.source": self.scene.checkpoint.as_uri()})
+        cleaning = example(
+            "clean.yaml",
+            {
+                "spec.input.uri": self.scene.corpus.as_uri(),
+                "spec.output.uri": self.scene.cleaned.as_uri(),
+                "spec.pipeline.args": ["--max-speed", str(WORKER_SPEED)],
+            },
+        )
         self.cluster.kubectl("apply", "-f", "-", stdin=f"{voice}---\n{cleaning}")
 
     async def _listen(self, wave: Sequence[Phase]) -> None:

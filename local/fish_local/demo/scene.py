@@ -14,7 +14,6 @@ from fish_local.errors import CommandFailed
 
 CHECKOUT: Final = Path(__file__).parents[3]
 CHART: Final = CHECKOUT / "helm" / "fish-tts"
-GOLDEN: Final = CHECKOUT / "tests" / "golden" / "s2_tiny"
 NAMESPACE: Final = "fish-system"
 
 
@@ -31,6 +30,11 @@ class Scene:
         return self.root / f"corpus-{self.items}"
 
     @property
+    def checkpoint(self) -> Path:
+        """What the engines serve: the small random model and codec of the tests, in one folder as a published one is."""
+        return self.root / "checkpoint"
+
+    @property
     def cleaned(self) -> Path:
         """Shards, journals and commits of the cleaning job."""
         return self.root / "cleaned"
@@ -41,12 +45,21 @@ class Scene:
         shutil.rmtree(self.cleaned, ignore_errors=True)
         for name in ("report.json", "speech.wav", "gpus.svg"):
             (self.root / name).unlink(missing_ok=True)
+        self._assemble_checkpoint()
         if not self.corpus.exists():
             making = self.corpus.with_suffix(".making")
             shutil.rmtree(making, ignore_errors=True)
             source = CHECKOUT / "tests" / "data" / "librivox"
             run_room("fish_cleaning", "make-corpus", "--source", source, "--out", making, "--items", self.items)
             making.rename(self.corpus)
+
+    def _assemble_checkpoint(self) -> None:
+        golden = CHECKOUT / "tests" / "golden"
+        parts = {name: f"s2_tiny/{name}" for name in ("config.json", "model.safetensors", "tokenizer.json")}
+        parts |= {"codec.pth": "codec_tiny/codec.pth", "codec_config.json": "codec_tiny/config.json"}
+        self.checkpoint.mkdir(exist_ok=True)
+        for name, source in parts.items():
+            shutil.copyfile(golden / source, self.checkpoint / name)
 
 
 def run_room(package: str, *arguments: object) -> str:
@@ -64,15 +77,15 @@ def run_room(package: str, *arguments: object) -> str:
     return answer.stdout
 
 
-def example(name: str, changes: Mapping[str, str]) -> str:
-    """Return the YAML of an example with fields changed; a key is a path such as `spec.input.uri`."""
+def example(name: str, changes: Mapping[str, str | list[str]]) -> str:
+    """Return the YAML of an example with fields set; a key is a path such as `spec.input.uri`."""
     manifest = yaml.safe_load((CHECKOUT / "examples" / name).read_text())
     for path, value in changes.items():
         *parents, last = path.split(".")
         place = manifest
         for parent in parents:
+            if parent not in place:
+                raise KeyError(f"examples/{name} has no {parent} on the way to {path}")
             place = place[parent]
-        if last not in place:
-            raise KeyError(f"examples/{name} has no field {path}")
         place[last] = value
     return yaml.safe_dump(manifest, sort_keys=False)
