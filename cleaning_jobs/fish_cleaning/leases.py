@@ -17,6 +17,7 @@ from fish_cleaning.store import Store
 
 _FOLDER: Final = "leases"
 _BEATS_PER_TTL: Final = 5
+_MIN_BEAT_INTERVAL_S: Final = 0.02  # a beat is a write
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +88,7 @@ class Lease:
     def __init__(self, store: Store, *, unit: str, epoch: int, holder: str, ttl_s: float) -> None:
         self.unit, self.epoch = unit, epoch
         self._store, self._holder = store, holder
-        self._interval_s = ttl_s / _BEATS_PER_TTL
+        self._interval_s = max(_MIN_BEAT_INTERVAL_S, ttl_s / _BEATS_PER_TTL)
         self._is_over = threading.Event()
         self._is_lost = False
 
