@@ -33,17 +33,21 @@ type access struct {
 	renewAt    time.Time
 }
 
-// obtain asks for a token bound to the pod and writes the kubeconfig into the pod's directory, over an earlier one.
+// obtain asks for a token, bound to the pod where it can be, and writes the kubeconfig into the pod's directory, over an earlier one.
 func (m accessMaker) obtain(ctx context.Context, pod *corev1.Pod, podDir string, now time.Time) (access, error) {
 	wanted, err := m.wantsToken(ctx, pod)
 	if err != nil || !wanted {
 		return access{}, err
 	}
 	lifetimeSeconds := int64(tokenLifetime / time.Second)
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
-		ExpirationSeconds: &lifetimeSeconds,
-		BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID},
-	}}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &lifetimeSeconds}}
+	if pod.Spec.ServiceAccountName != "" {
+		// A token can be bound only to a pod that names its account, and nobody adds `default` to it when the API server
+		// runs without the ServiceAccount admission plug-in.
+		request.Spec.BoundObjectRef = &authenticationv1.BoundObjectReference{
+			APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID,
+		}
+	}
 	account := serviceAccountName(pod)
 	answer, err := m.client.CoreV1().ServiceAccounts(pod.Namespace).CreateToken(ctx, account, request, metav1.CreateOptions{})
 	if err != nil {

@@ -27,7 +27,8 @@ type Options struct {
 	ImagesFile string
 	PodCIDR    netip.Prefix
 	StateDir   string
-	// Listen is where the API server asks for logs, over TLS with client certificates of ClientCAFile.
+	// Listen is where the API server asks for logs, over TLS with client certificates of ClientCAFile. Its host is the node's
+	// address.
 	Listen                          string
 	CertFile, KeyFile, ClientCAFile string
 }
@@ -80,6 +81,12 @@ func parseOptions(arguments []string) (Options, error) {
 	return options, options.check()
 }
 
+// hostAddress is what pods see as status.hostIP, and where the API server finds the node.
+func (o Options) hostAddress() string {
+	host, _, _ := net.SplitHostPort(o.Listen)
+	return host
+}
+
 // check returns what is missing or contradictory.
 func (o Options) check() error {
 	required := []struct{ flag, value string }{
@@ -94,8 +101,8 @@ func (o Options) check() error {
 	if o.GPUs < 0 {
 		return fmt.Errorf("--gpus is %d; expected 0 or more", o.GPUs)
 	}
-	if _, _, err := net.SplitHostPort(o.Listen); err != nil {
-		return fmt.Errorf("--listen is %q; expected host:port: %w", o.Listen, err)
+	if net.ParseIP(o.hostAddress()) == nil {
+		return fmt.Errorf("--listen is %q; expected <IP address>:<port>", o.Listen)
 	}
 	return nil
 }

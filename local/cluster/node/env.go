@@ -21,8 +21,9 @@ type configReader interface {
 
 // podNames are the facts that fieldRef and the environment may ask for beside the pod object.
 type podNames struct {
-	pod     *corev1.Pod
-	address string
+	pod         *corev1.Pod
+	address     string
+	hostAddress string
 }
 
 // containerEnv returns the environment that a container's spec asks for, on top of `base`. Later entries win and may refer to
@@ -142,7 +143,7 @@ func podField(names podNames, path string) (string, error) {
 	case "status.podIP", "status.podIPs":
 		return names.address, nil
 	case "status.hostIP", "status.hostIPs":
-		return hostAddress, nil
+		return names.hostAddress, nil
 	default:
 		return "", fmt.Errorf("fieldRef %q is not known; expected metadata.{name,namespace,uid,labels,annotations}, "+
 			"spec.{nodeName,serviceAccountName} or status.{podIP,hostIP}", path)

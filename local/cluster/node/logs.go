@@ -76,7 +76,8 @@ func (s logServer) ServeHTTP(answer http.ResponseWriter, request *http.Request) 
 	}
 	file, err := os.Open(path)
 	if err != nil {
-		http.Error(answer, fmt.Sprintf("container %q has no log yet: %v", name, err), http.StatusNotFound)
+		// Not 404: kubectl would replace the message by one of its own.
+		http.Error(answer, fmt.Sprintf("container %q in pod %q has not started", name, pod.Name), http.StatusBadRequest)
 		return
 	}
 	defer file.Close()

@@ -15,5 +15,6 @@ const (
 	nvidiaDevicesVariable  = "NVIDIA_VISIBLE_DEVICES"
 )
 
-// hostAddress is what pods see as status.hostIP, and where the API server finds the node's log server.
-const hostAddress = "127.0.0.1"
+// inheritedVariables are what a container gets of the node's own environment, as if its image had them: enough to find
+// programs, and the mark by which `fish-local down` knows the processes of its cluster.
+var inheritedVariables = []string{"PATH", "HOME", "FISH_LOCAL_STATE"}

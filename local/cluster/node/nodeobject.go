@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-base/version"
 )
 
 // maxPods is the kubelet's default.
@@ -41,13 +42,14 @@ func nodeObject(options Options, logPort int32) (*corev1.Node, error) {
 			Capacity:    resources,
 			Allocatable: resources,
 			Addresses: []corev1.NodeAddress{
-				{Type: corev1.NodeInternalIP, Address: hostAddress},
+				{Type: corev1.NodeInternalIP, Address: options.hostAddress()},
 				{Type: corev1.NodeHostName, Address: options.Name},
 			},
 			DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: logPort}},
 			Conditions:      nodeConditions(metav1.Now()),
 			NodeInfo: corev1.NodeSystemInfo{
-				OperatingSystem: runtime.GOOS, Architecture: runtime.GOARCH, ContainerRuntimeVersion: "process://1",
+				OperatingSystem: runtime.GOOS, Architecture: runtime.GOARCH,
+				KubeletVersion: version.Get().GitVersion, ContainerRuntimeVersion: "process://" + version.Get().GitVersion,
 			},
 		},
 	}, nil

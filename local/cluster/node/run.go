@@ -39,6 +39,7 @@ func Run(ctx context.Context, options Options) error {
 	provider, err := newProvider(life, options, &host{
 		configs:    apiConfigs{client: client},
 		access:     accessMaker{client: client, server: server},
+		address:    options.hostAddress(),
 		imagesFile: options.ImagesFile,
 		faultsFile: filepath.Join(options.StateDir, faultsFile),
 		events:     events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "fish-node", Host: options.Name}),

@@ -48,7 +48,7 @@ func (w *worker) prepareNow(ctx context.Context, now time.Time) error {
 		return err
 	}
 	maker := volumeMaker{
-		names: podNames{pod: w.pod, address: w.address}, configs: w.host.configs, dir: w.dir, token: granted.token,
+		names: w.names(), configs: w.host.configs, dir: w.dir, token: granted.token,
 	}
 	dirs, err := maker.prepare(limited)
 	if err != nil {
@@ -135,7 +135,7 @@ func (w *worker) processSpec(ctx context.Context, c *container, found image) (pr
 	limited, cancel := context.WithTimeout(ctx, apiPatience)
 	defer cancel()
 	base := w.baseEnv(found)
-	values, err := containerEnv(limited, c.spec, podNames{pod: w.pod, address: w.address}, w.host.configs, base)
+	values, err := containerEnv(limited, c.spec, w.names(), w.host.configs, base)
 	if err != nil {
 		return processSpec{}, place{}, err
 	}
@@ -163,8 +163,11 @@ func (w *worker) processSpec(ctx context.Context, c *container, found image) (pr
 
 // baseEnv is what a container finds before its spec says anything: what an image would bring.
 func (w *worker) baseEnv(found image) map[string]string {
-	values := map[string]string{
-		"PATH": os.Getenv("PATH"), "HOME": os.Getenv("HOME"), "LANG": "C.UTF-8", "HOSTNAME": w.pod.Name,
+	values := map[string]string{"LANG": "C.UTF-8", "HOSTNAME": w.pod.Name}
+	for _, name := range inheritedVariables {
+		if value, isSet := os.LookupEnv(name); isSet {
+			values[name] = value
+		}
 	}
 	maps.Copy(values, found.Env)
 	return values

@@ -11,6 +11,7 @@ import (
 type podFacts struct {
 	pod            *corev1.Pod
 	address        string
+	hostAddress    string
 	startedAt      metav1.Time
 	initContainers []corev1.ContainerStatus
 	containers     []corev1.ContainerStatus
@@ -27,8 +28,8 @@ func podStatus(facts podFacts) corev1.PodStatus {
 	return corev1.PodStatus{
 		Phase:                 phase,
 		Conditions:            podConditions(facts, phase),
-		HostIP:                hostAddress,
-		HostIPs:               []corev1.HostIP{{IP: hostAddress}},
+		HostIP:                facts.hostAddress,
+		HostIPs:               []corev1.HostIP{{IP: facts.hostAddress}},
 		PodIP:                 facts.address,
 		PodIPs:                []corev1.PodIP{{IP: facts.address}},
 		StartTime:             &facts.startedAt,

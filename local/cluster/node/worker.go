@@ -25,6 +25,7 @@ const (
 type host struct {
 	configs    configReader
 	access     accessMaker
+	address    string
 	imagesFile string
 	faultsFile string
 	events     record.EventRecorder
@@ -239,7 +240,7 @@ func (w *worker) publish(now time.Time) {
 
 func (w *worker) currentStatus(previous corev1.PodStatus, now time.Time) corev1.PodStatus {
 	facts := podFacts{
-		pod: w.pod, address: w.address, startedAt: w.startedAt, isOver: w.isOver(),
+		pod: w.pod, address: w.address, hostAddress: w.host.address, startedAt: w.startedAt, isOver: w.isOver(),
 		previous: previous.Conditions, now: metav1.NewTime(now),
 	}
 	for _, c := range w.inits {
@@ -253,6 +254,10 @@ func (w *worker) currentStatus(previous corev1.PodStatus, now time.Time) corev1.
 		status.Reason, status.Message = w.reason, w.message
 	}
 	return status
+}
+
+func (w *worker) names() podNames {
+	return podNames{pod: w.pod, address: w.address, hostAddress: w.host.address}
 }
 
 // withStatus returns a copy of the pod that carries the status and the GPUs. Its deletion is the API server's to know:
