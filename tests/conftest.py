@@ -41,6 +41,7 @@ def namespace(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[str]
     """Return a namespace of the test's own; its pods are gone when the test is over."""
     name = f"test-{abs(hash(request.node.nodeid)):x}"[:40]
     cluster.kubectl("create", "namespace", name)
+    cluster.kubectl("wait", "--for=create", "serviceaccount/default", "--namespace", name)  # pods are refused without
     yield name
     cluster.kubectl("delete", "pod", "--all", "--namespace", name, "--grace-period=0", "--force")
     cluster.kubectl("delete", "namespace", name, "--wait=false")

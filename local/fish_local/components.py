@@ -93,8 +93,6 @@ def _api_server(blueprint: Blueprint) -> Component:
         "service-account-issuer": "https://kubernetes.default.svc",
         "service-account-key-file": pki.token_key,
         "service-account-signing-key-file": pki.token_key,
-        # Pods get their token as a kubeconfig from the node; the projected volume would have no place without root.
-        "disable-admission-plugins": "ServiceAccount",
         "kubelet-certificate-authority": pki.authority,
         "kubelet-client-certificate": pki.client,
         "kubelet-client-key": pki.client_key,
