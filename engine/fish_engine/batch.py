@@ -51,11 +51,11 @@ class PrefillBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodeBatch:
-    """The newest column of several requests, padded to a bucket."""
+    """The newest column of several requests; `columns` and `positions` are padded to a bucket of rows."""
 
     columns: Tensor  # [B, 1 + codebooks]
     positions: Tensor  # [B]
-    block_tables: Tensor  # [B, N], padded with the scratch block to whole spans
+    block_tables: Tensor  # [requests, N], padded with block 0 to whole spans, which is not read there
 
 
 def prefill_batch(extension: Extension, utterance: Utterance, device: torch.device) -> PrefillBatch:
@@ -77,12 +77,12 @@ def decode_batch(
     block_size: int,
     device: torch.device,
 ) -> DecodeBatch:
-    """Return the tensors of a decode of at most `rows` requests; rows beyond them touch the scratch block only."""
+    """Return the tensors of a decode of at most `rows` requests."""
     columns = torch.zeros(rows, utterances[0].columns.shape[1], dtype=torch.int64)
     positions = torch.zeros(rows, dtype=torch.int64)
     blocks_per_span = SPAN_POSITIONS // block_size
     spans = -(-max(len(extension.blocks) for extension in extensions) // blocks_per_span)
-    tables = torch.zeros(rows, spans * blocks_per_span, dtype=torch.int64)
+    tables = torch.zeros(len(extensions), spans * blocks_per_span, dtype=torch.int64)
     for row, (extension, utterance) in enumerate(zip(extensions, utterances, strict=True)):
         columns[row] = utterance.columns[extension.start]
         positions[row] = extension.start

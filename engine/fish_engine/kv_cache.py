@@ -1,10 +1,6 @@
 """Who holds which block of the key-value cache. Only numbers: the memory itself belongs to the model."""
 
 from collections.abc import Collection, Iterable
-from typing import Final
-
-SCRATCH_BLOCK: Final = 0
-"""Never handed out: padding rows of a batch write here."""
 
 
 def blocks_for(positions: int, block_size: int) -> int:
@@ -16,9 +12,8 @@ class BlockPool:
     """The blocks that nobody holds, in the order in which they will be handed out."""
 
     def __init__(self, total: int) -> None:
-        """Own blocks 1 .. total; `SCRATCH_BLOCK` comes on top."""
         self.total = total
-        self._free = dict.fromkeys(range(SCRATCH_BLOCK + 1, SCRATCH_BLOCK + 1 + total))
+        self._free = dict.fromkeys(range(total))
 
     @property
     def free(self) -> Collection[int]:
@@ -38,6 +33,6 @@ class BlockPool:
     def give_back(self, blocks: Iterable[int]) -> None:
         """Take back blocks that were handed out."""
         for block in blocks:
-            assert SCRATCH_BLOCK < block <= self.total
+            assert 0 <= block < self.total
             assert block not in self._free, f"block {block} was given back twice"
             self._free[block] = None

@@ -67,7 +67,7 @@ def load_engine(config: EngineConfig, metrics: EngineMetrics) -> LoadedEngine:
     blocks = _block_count(sizes, config, dtype)
     limits = Limits(max_running=config.max_streams, block_size=BLOCK_SIZE)
     scheduler = Scheduler(limits=limits, pool=BlockPool(blocks))
-    store = PagedKeyValues(sizes.slow, blocks=blocks + 1, block_size=BLOCK_SIZE, dtype=dtype, device=device)
+    store = PagedKeyValues(sizes.slow, blocks=blocks, block_size=BLOCK_SIZE, dtype=dtype, device=device)
     runner = Runner(model, store)
     decoder = StreamingDecoder(codec, max_streams=CODEC_SLOTS_PER_STREAM * config.max_streams)
     prompts = PromptBuilder(tokenizer, sizes)

@@ -19,7 +19,7 @@ from torch import Tensor
 from fish_engine.batch import Utterance, decode_batch, prefill_batch, sampling_rows
 from fish_engine.model.attention import DecodeMemory, PagedKeyValues, PrefillMemory
 from fish_engine.model.dual_ar import DualAR
-from fish_engine.model.sampling import SamplingRows, draw_code, draw_main
+from fish_engine.model.sampling import SamplingRows, draw_code, draw_keys, draw_main
 from fish_engine.scheduler import Extension, StepPlan
 
 CPU_BUCKETS: Final = (16,)
@@ -99,12 +99,13 @@ def draw_frames(model: DualAR, hidden: Tensor, rows: SamplingRows) -> Tensor:
 
     Depths 0 and 1 are one pass of two positions: the output at depth 0 is discarded, so it need not be waited for.
     """
-    ids = model.main_ids(draw_main(model.main_logits(hidden), rows))  # [B]
+    keys = draw_keys(rows, model.config.codebook_count + 1)
+    ids = model.main_ids(draw_main(model.main_logits(hidden), rows, keys))  # [B]
     codes = [model.first_codes(ids)]
     memory = model.depth_memory(len(hidden))
     inputs = model.fast_start(hidden, codes[0][:, None])  # [B, 2, dim]
     for codebook in range(1, model.config.codebook_count):
         logits = model.fast_logits(inputs, memory)[:, -1]
-        codes.append(draw_code(logits, rows, codebook))
+        codes.append(draw_code(logits, rows, keys[:, codebook]))
         inputs = model.fast.embeddings(codes[-1])[:, None]
     return torch.stack((ids, *codes), dim=-1)

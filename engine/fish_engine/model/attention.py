@@ -26,10 +26,7 @@ class NoMemory:
 
 
 class PagedKeyValues:
-    """Keys and values of every request, in blocks of `block_size` positions.
-
-    Block 0 belongs to nobody: the padding rows of a batch write there.
-    """
+    """Keys and values of every request, in blocks of `block_size` positions."""
 
     def __init__(
         self, config: TransformerConfig, *, blocks: int, block_size: int, dtype: torch.dtype, device: torch.device
@@ -71,11 +68,12 @@ class PrefillMemory:
 
 
 class DecodeMemory:
-    """One new position for each of several requests."""
+    """One new position for each of several requests. Rows beyond them are padding, and get zeros."""
 
     def __init__(self, store: PagedKeyValues, *, block_tables: Tensor, positions: Tensor) -> None:
-        """Take tables [B, N] int64, padded with block 0 to whole spans, and the new positions [B] int64."""
+        """Take tables [B, N] int64, padded with any block to whole spans, and the new positions [B or more] int64."""
         size = store.block_size
+        positions = positions[: len(block_tables)]
         self._store = store
         self._fresh = block_tables.gather(1, positions[:, None] // size)[:, 0] * size + positions % size  # [B]
         self._spans = torch.split(block_tables, SPAN_POSITIONS // size, dim=1)  # each [B, SPAN / size]
@@ -88,6 +86,8 @@ class DecodeMemory:
         A running softmax over spans: the maximum, the sum and the mix so far are rescaled when a larger score comes. A span
         behind a request's end changes none of the three, not even in the last bit.
         """
+        rows, padding = len(self._fresh), len(q) - len(self._fresh)
+        q, k, v = q[:rows], k[:rows], v[:rows]
         self._store.write(layer, self._fresh, k, v)
         kv_heads = k.shape[-2]
         q = torch.unflatten(q, 1, (kv_heads, -1)) * q.shape[-1] ** -0.5  # [B, KVH, G, D]
@@ -104,7 +104,7 @@ class DecodeMemory:
             total = total * shrink + weights.sum(-1)
             mix = mix * shrink[..., None] + (weights.to(values.dtype) @ values).float()
             top = new_top
-        return (mix / total[..., None]).to(k.dtype).flatten(1, 2)
+        return F.pad((mix / total[..., None]).to(k.dtype).flatten(1, 2), (0, 0, 0, 0, 0, padding))
 
     def _span(self, layer: int, blocks: Tensor, unused: Tensor) -> tuple[Tensor, Tensor]:
         """Return keys and values [B, KVH, SPAN, D] of one span."""

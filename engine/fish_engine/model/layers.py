@@ -38,12 +38,11 @@ def rope_table(config: TransformerConfig) -> Tensor:
 def rotate(x: Tensor, rope: Tensor) -> Tensor:
     """Rotate queries or keys; pairs are neighbours (0, 1), (2, 3), …, not halves.
 
-    Shapes: x [..., heads, head_dim], rope [..., head_dim / 2, 2].
+    Each pair is one complex number, turned in float32. Shapes: x [..., heads, head_dim], rope [..., head_dim / 2, 2].
     """
-    even, odd = torch.unflatten(x.float(), -1, (-1, 2)).unbind(-1)  # [..., H, D/2]
-    cos, sin = rope.unsqueeze(-3).unbind(-1)  # [..., 1, D/2]
-    turned = torch.stack((even * cos - odd * sin, odd * cos + even * sin), dim=-1)
-    return turned.flatten(-2).to(x.dtype)
+    pairs = torch.view_as_complex(torch.unflatten(x.float(), -1, (-1, 2)))  # [..., H, D/2]
+    turned = pairs * torch.view_as_complex(rope).unsqueeze(-2)
+    return torch.view_as_real(turned).flatten(-2).to(x.dtype)
 
 
 class RMSNorm(nn.Module):

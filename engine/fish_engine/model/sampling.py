@@ -49,7 +49,7 @@ class SamplingRows:
     recent: Tensor  # [B, RAS_WINDOW] int64, choices of the last frames but the first, NO_TOKEN where there is none
 
 
-def draw_main(logits: Tensor, rows: SamplingRows) -> Tensor:
+def draw_main(logits: Tensor, rows: SamplingRows, keys: Tensor) -> Tensor:
     """Return for each row an index into `logits` [B, semantic ids + 1], whose last entry ends the utterance.
 
     An utterance has at least one frame: at frame 0 the end may not be chosen.
@@ -59,20 +59,25 @@ def draw_main(logits: Tensor, rows: SamplingRows) -> Tensor:
     is_first_end = torch.zeros_like(logits, dtype=torch.bool)
     is_first_end[:, end] = rows.frame == 0
     logits = logits.masked_fill(is_first_end, float("-inf"))
-    greedy = logits.argmax(-1)
-    logits = _penalised(logits, rows)
-    normal = _draw(logits, rows.temperature, rows.top_p, draw_key(rows, 0))
+    likely = _most_likely(_penalised(logits, rows))
+    normal = _draw(likely, rows.temperature, rows.top_p, keys[:, 0])
     steady = torch.full_like(rows.top_p, RAS_TEMPERATURE), torch.full_like(rows.top_p, RAS_TOP_P)
-    other = _draw(logits, *steady, draw_key(rows, -1))
+    other = _draw(likely, *steady, keys[:, -1])
     repeats = (normal != end) & (rows.recent == normal[:, None]).any(-1)
-    return torch.where(rows.temperature == 0, greedy, torch.where(repeats, other, normal))
+    return torch.where(rows.temperature == 0, logits.argmax(-1), torch.where(repeats, other, normal))
 
 
-def draw_code(logits: Tensor, rows: SamplingRows, codebook: int) -> Tensor:
-    """Return for each row an entry of `codebook`, from logits [B, codes]."""
+def draw_code(logits: Tensor, rows: SamplingRows, key: Tensor) -> Tensor:
+    """Return for each row an entry of one codebook, from logits [B, codes]."""
     logits = logits.float()
-    drawn = _draw(logits, rows.temperature, rows.top_p, draw_key(rows, codebook))
+    drawn = _draw(_most_likely(logits), rows.temperature, rows.top_p, key)
     return torch.where(rows.temperature == 0, logits.argmax(-1), drawn)
+
+
+def draw_keys(rows: SamplingRows, draws: int) -> Tensor:
+    """Return a key [B, draws] int64 for each draw of a frame: one a codebook, the last for the main token's second draw."""
+    frames = _mixed(_mixed(rows.seed) + rows.frame)
+    return _mixed(_mixed(frames[:, None] + torch.arange(draws, device=frames.device)))
 
 
 def _penalised(logits: Tensor, rows: SamplingRows) -> Tensor:
@@ -87,25 +92,33 @@ def _penalised(logits: Tensor, rows: SamplingRows) -> Tensor:
     return torch.where(spoken, torch.where(logits > 0, logits / penalty, logits * penalty), logits)
 
 
-def _draw(logits: Tensor, temperature: Tensor, top_p: Tensor, key: Tensor) -> Tensor:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Likely:
+    """The tokens that top-k leaves, most likely first."""
+
+    logits: Tensor  # [B, K]
+    tokens: Tensor  # [B, K]
+    mass: Tensor  # [B, K], of a token and all before it, at temperature 1
+
+
+def _most_likely(logits: Tensor) -> _Likely:
     values, tokens = logits.topk(min(TOP_K, logits.shape[-1]), dim=-1)
     mass = torch.exp(values - torch.logsumexp(logits, dim=-1, keepdim=True)).cumsum(-1)
-    dropped = mass > top_p[:, None]
+    return _Likely(logits=values, tokens=tokens, mass=mass)
+
+
+def _draw(likely: _Likely, temperature: Tensor, top_p: Tensor, key: Tensor) -> Tensor:
+    dropped = likely.mass > top_p[:, None]
     dropped[:, 0] = False
-    scaled = values / temperature.clamp_min(_MIN_TEMPERATURE)[:, None]
+    scaled = likely.logits / temperature.clamp_min(_MIN_TEMPERATURE)[:, None]
     chances = torch.softmax(scaled.masked_fill(dropped, float("-inf")), dim=-1)
-    best = (chances / exponentials(key[:, None], tokens)).argmax(-1, keepdim=True)
-    return tokens.gather(-1, best)[:, 0]
-
-
-def draw_key(rows: SamplingRows, draw: int) -> Tensor:
-    """Return the key [B] int64 of one draw of a frame: the codebook, or -1 for the second draw of the main token."""
-    return _mixed(_mixed(_mixed(rows.seed) + rows.frame) + draw)
+    best = (chances / exponentials(key[:, None], likely.tokens)).argmax(-1, keepdim=True)
+    return likely.tokens.gather(-1, best)[:, 0]
 
 
 def exponentials(key: Tensor, counter: Tensor) -> Tensor:
     """Return exponential variates, float32, one for each (key, counter)."""
-    bits = _mixed(_mixed(key) + counter) & 0x7FFFFF  # so that adding a half stays exact, and no variate is zero
+    bits = _mixed(key + counter) & 0x7FFFFF  # so that adding a half stays exact, and no variate is zero
     return -torch.log((bits.float() + 0.5) / 2**23)
 
 

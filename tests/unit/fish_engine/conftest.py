@@ -105,7 +105,7 @@ def play(model: DualAR) -> Callable[..., Performance]:
         limits = Limits(max_running=64, block_size=BLOCK_SIZE, prefill_chunk=prefill_chunk)
         scheduler = Scheduler(limits=limits, pool=BlockPool(blocks))
         store = PagedKeyValues(
-            model.config.slow, blocks=blocks + 1, block_size=BLOCK_SIZE, dtype=torch.float32, device=CPU
+            model.config.slow, blocks=blocks, block_size=BLOCK_SIZE, dtype=torch.float32, device=CPU
         )
         runner = Runner(model, store)
         utterances = {

@@ -6,17 +6,24 @@ from collections import Counter
 import pytest
 import torch
 
+from fish_engine.model import sampling
 from fish_engine.model.sampling import (
     NO_TOKEN,
     RAS_TOP_P,
     RAS_WINDOW,
     TOP_K,
     SamplingRows,
-    draw_code,
-    draw_key,
-    draw_main,
+    draw_keys,
     exponentials,
 )
+
+
+def draw_code(logits, rows, codebook):
+    return sampling.draw_code(logits, rows, draw_keys(rows, 11)[:, codebook])
+
+
+def draw_main(logits, rows):
+    return sampling.draw_main(logits, rows, draw_keys(rows, 11))
 
 
 def rows(count, *, temperature=1.0, top_p=1.0, penalty=1.0, frame=1, seeds=None, recent=()):
@@ -112,17 +119,12 @@ def test_a_row_draws_the_same_alone_and_among_others():
 
 
 def test_seed_frame_and_draw_each_change_the_numbers():
-    keys = [
-        draw_key(rows(1, seeds=[seed], frame=frame), draw).item()
-        for seed in (0, 1)
-        for frame in (1, 2)
-        for draw in (-1, 0, 1, 9)
-    ]
-    assert len(set(keys)) == len(keys)
+    keys = [draw_keys(rows(1, seeds=[seed], frame=frame), 11) for seed in (0, 1) for frame in (1, 2)]
+    assert len(torch.cat(keys).unique()) == 44
 
 
 def test_the_numbers_are_exponential_and_never_zero():
-    numbers = exponentials(torch.arange(400)[:, None], torch.arange(500))
+    numbers = exponentials(draw_keys(rows(400), 1), torch.arange(500))
     assert numbers.min() > 0
     assert abs(numbers.mean().item() - 1) < 0.01
     assert abs((numbers > 1).float().mean().item() - math.exp(-1)) < 0.005
