@@ -8,6 +8,7 @@ from torch import Tensor
 
 from fish_engine.codec.carried import Carried
 from fish_engine.codec.dac import Codec, check_codes
+from fish_engine.codec.lanes import one_thread_per_product
 
 
 class StreamingDecoder:
@@ -67,9 +68,10 @@ class StreamingDecoder:
             check_codes(codes[None], self.codec.config)
             by_frames[codes.shape[1]].append(slot)
         sound: dict[int, Tensor] = {}
-        for slots in by_frames.values():
-            samples = self._decode_together(slots, torch.stack([chunks[slot] for slot in slots]))
-            sound.update(zip(slots, samples.unbind(0), strict=True))
+        with one_thread_per_product():
+            for slots in by_frames.values():
+                samples = self._decode_together(slots, torch.stack([chunks[slot] for slot in slots]))
+                sound.update(zip(slots, samples.unbind(0), strict=True))
         return sound
 
     def _decode_together(self, slots: list[int], codes: Tensor) -> Tensor:

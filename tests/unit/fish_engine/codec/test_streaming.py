@@ -30,20 +30,27 @@ def streamed(decoder: StreamingDecoder, chunks: Sequence[Tensor]) -> Tensor:
     return sound
 
 
-@pytest.mark.parametrize("threads", [1, 2, 5])
-@pytest.mark.parametrize("size", [1, 2, 3, 7, 40])
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 24])
 def test_chunks_of_any_size_give_the_offline_samples(
-    decoder: StreamingDecoder, random_codes: Tensor, offline: Tensor, size: int, threads: int
+    decoder: StreamingDecoder, random_codes: Tensor, offline: Tensor, size: int
 ) -> None:
+    assert torch.equal(streamed(decoder, cut(random_codes, [size])), offline)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_the_number_of_threads_changes_no_sample(
+    decoder: StreamingDecoder, random_codes: Tensor, offline: Tensor, threads: int
+) -> None:
+    """Alone, a frame's products have fewer lanes than there are threads."""
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
-        assert torch.equal(streamed(decoder, cut(random_codes, [size])), offline)
+        assert torch.equal(streamed(decoder, cut(random_codes, [1])), offline)
     finally:
         torch.set_num_threads(before)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(sizes=st.lists(st.integers(1, 9), min_size=1, max_size=12))
 def test_any_mixture_of_chunks_gives_the_offline_samples(
     codec: Codec, random_codes: Tensor, offline: Tensor, sizes: list[int]
@@ -51,15 +58,15 @@ def test_any_mixture_of_chunks_gives_the_offline_samples(
     assert torch.equal(streamed(StreamingDecoder(codec, max_streams=1), cut(random_codes, sizes)), offline)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(data=st.data())
 def test_streams_that_share_batches_from_different_places_do_not_touch_each_other(
     codec: Codec, data: st.DataObject
 ) -> None:
-    """Five streams of their own lengths go at their own pace through three slots."""
+    """Four streams of their own lengths go at their own pace through three slots, the last where another ended."""
     seed = data.draw(st.integers(0, 2**32 - 1), label="seed")
     generator = torch.Generator().manual_seed(seed)
-    lengths = data.draw(st.lists(st.integers(1, 20), min_size=5, max_size=5), label="lengths")
+    lengths = data.draw(st.lists(st.integers(1, 12), min_size=4, max_size=4), label="lengths")
     waiting = [(name, torch.randint(0, 64, (10, length), generator=generator)) for name, length in enumerate(lengths)]
     whole = {name: codec.decode(codes[None])[0, 0] for name, codes in waiting}
     decoder = StreamingDecoder(codec, max_streams=3)
@@ -112,7 +119,7 @@ def test_a_stream_far_along_needs_no_more_memory_than_a_new_one(
     bytes_at_first = decoder.bytes_per_stream
     for _ in range(5):
         sound = decoder.decode({slot: random_codes})[slot]
-    assert decoder.frames_decoded(slot) == 200
+    assert decoder.frames_decoded(slot) == 5 * random_codes.shape[1]
     assert torch.isfinite(sound).all()
     assert decoder.bytes_per_stream == bytes_at_first
 
