@@ -34,6 +34,8 @@ def bring_up(
             f"a cluster of {verdict.record.shape} runs in {layout.root}, not one of {shape}: "
             f"stop it first with `fish-local down`, or use another folder with --state"
         )
+    if isinstance(verdict, Running | Wounded) and images:
+        write_images(layout, images)
     match verdict:
         case Running(record=record):
             narrator.say(f"the cluster in {layout.root} is already up ({record.shape})")

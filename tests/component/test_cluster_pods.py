@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from fish_local.cluster import Cluster
-from fish_local.errors import CommandFailed
+from fish_local.errors import CommandFailed, UnknownName
+from fish_local.node_files import NodeFaults
 
 PRINT_ENVIRONMENT = "import json, os; print(json.dumps(dict(os.environ)), flush=True)"
 WAIT = "import signal; print('up', flush=True); signal.pause()"
@@ -72,6 +73,16 @@ class Pods:
     def wait_for_phase(self, name: str, *phases: str) -> Json:
         self._eventually(lambda: self.get(name)["status"].get("phase") in phases)
         return self.get(name)
+
+    def wait_for_reason(self, name: str, *reasons: str) -> Json:
+        """Wait until the container waits for one of these reasons; return its waiting state."""
+
+        def waiting() -> Json | None:
+            statuses = self.get(name)["status"].get("containerStatuses") or [{}]
+            found = statuses[0].get("state", {}).get("waiting", {})
+            return found if found.get("reason") in reasons else None
+
+        return self._eventually(waiting)
 
     def wait_for_log(self, name: str, text: str) -> str:
         return self._eventually(lambda: self._log_with(name, text))
@@ -160,15 +171,10 @@ def test_more_gpus_than_any_node_has_keep_a_pod_pending(pods: Pods, eventually: 
     assert "Insufficient nvidia.com/gpu" in condition["message"]
 
 
-def test_an_unknown_image_is_answered_with_the_known_ones(pods: Pods, eventually: Callable[..., Any]) -> None:
+def test_an_unknown_image_is_answered_with_the_known_ones(pods: Pods) -> None:
     pods.create("typo", WAIT, container={"image": "fish-tts/engin:0.1.0"})
 
-    def waiting() -> Json | None:
-        statuses = pods.get("typo")["status"].get("containerStatuses") or [{}]
-        reason = statuses[0].get("state", {}).get("waiting", {})
-        return reason if reason.get("reason") in ("ErrImagePull", "ImagePullBackOff") else None
-
-    message = eventually(waiting)["message"]
+    message = pods.wait_for_reason("typo", "ErrImagePull", "ImagePullBackOff")["message"]
     assert "fish-tts/engin" in message
     assert "fish-tts/engine" in message
     assert "test/python" in message
@@ -291,3 +297,25 @@ def test_pods_outlive_a_crash_of_their_node(pods: Pods, cluster: Cluster, eventu
     assert pod["status"]["containerStatuses"][0]["restartCount"] == 0
     assert not Path(f"/proc/{pid}").exists()
     eventually(lambda: not [gpu for gpu in cluster.status().gpus if gpu.pod])
+
+
+def test_a_pod_that_is_killed_shows_the_signal(pods: Pods, cluster: Cluster, namespace: str) -> None:
+    pods.create("victim", END_IN_ORDER)
+    pods.wait_for_log("victim", "up")
+    assert cluster.kill_pods(f"{namespace}/vic*") == [f"{namespace}/victim"]
+    assert terminated(pods.wait_for_phase("victim", "Failed"))["exitCode"] == 137
+
+
+def test_a_pod_that_must_not_start_starts_when_the_fault_is_cleared(
+    pods: Pods, cluster: Cluster, namespace: str
+) -> None:
+    cluster.set_faults(dict.fromkeys(cluster.faults(), NodeFaults(never_start=(f"{namespace}/*",))))
+    pods.create("held", "print('up')", nodeName="node-0")
+    pods.wait_for_reason("held", "ContainerCreating")
+    cluster.set_faults(dict.fromkeys(cluster.faults(), NodeFaults()))
+    pods.wait_for_phase("held", "Succeeded")
+
+
+def test_a_fault_for_an_unknown_node_is_answered_with_the_known_ones(cluster: Cluster) -> None:
+    with pytest.raises(UnknownName, match="no node is called 'node-7'; there are node-0, node-1"):
+        cluster.set_faults({"node-7": NodeFaults(lost_heartbeat=True)})
