@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from fish_cleaning.commits import Commit, CommitLog
 from fish_cleaning.errors import BadInput
 from fish_cleaning.journal import JOURNALS, Attempted, entries_of
-from fish_cleaning.plan import read_plan
+from fish_cleaning.plan import Plan, read_plan
 from fish_cleaning.source import AudioFolder
 from fish_cleaning.store import Store
 
@@ -43,11 +43,7 @@ class Verdict:
 
 def verify(source: AudioFolder, store: Store) -> Verdict:
     """Compare the output in `store` with the input that it was made from."""
-    plan = read_plan(store)
-    if plan is None:
-        raise BadInput("output: no plan.json in it; expected the output folder of a cleaning job")
-    if plan.input_uri != source.root.as_uri():
-        raise BadInput(f"output was written from input {plan.input_uri}, not from {source.root.as_uri()}")
+    plan = _plan_of(source, store)
     log = CommitLog(store, plan.units)
     log.refresh()
     commits = list(log.commits.values())
@@ -76,6 +72,15 @@ def verify(source: AudioFolder, store: Store) -> Verdict:
         rejects=_reasons(commits),
         problems=tuple(problems[:20]),
     )
+
+
+def _plan_of(source: AudioFolder, store: Store) -> Plan:
+    plan = read_plan(store)
+    if plan is None:
+        raise BadInput("output: no plan.json in it; expected the output folder of a cleaning job")
+    if plan.input_uri != source.root.as_uri():
+        raise BadInput(f"output was written from input {plan.input_uri}, not from {source.root.as_uri()}")
+    return plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
