@@ -12,7 +12,8 @@ from fish_contracts.labels import API_GROUP, API_VERSION, WORK_CLASS
 from fish_operator.access import connection
 from fish_operator.departures import Departures
 from fish_operator.loop import ControlLoop
-from fish_operator.wire import PodOnWire, departed_view
+from fish_operator.reading import departed_view
+from fish_operator.wire import PodOnWire
 
 
 def register(

@@ -15,17 +15,9 @@ from fish_contracts.priority import WorkClass
 from fish_contracts.reports import HTTP_PORT, LOAD_PATH, PROGRESS_PATH, BadReport, LoadReport, ProgressReport
 from fish_operator.api import NODES, PODS, ApiServer, customs
 from fish_operator.departures import Departures
+from fish_operator.reading import deployment_view, job_view, node_view, pods_on_gpus
 from fish_operator.view import ClusterView, PodStage, PodView
-from fish_operator.wire import (
-    CustomOnWire,
-    NodeOnWire,
-    PodOnWire,
-    deployment_view,
-    job_view,
-    node_view,
-    pod_view,
-    read_list,
-)
+from fish_operator.wire import CustomOnWire, NodeOnWire, PodOnWire, read_list
 
 Report = TypeVar("Report", LoadReport, ProgressReport)
 
@@ -51,12 +43,13 @@ class Observer:
             self._api.get(customs("ttsdeployments")),
             self._api.get(customs("cleaningjobs")),
         )
-        on_gpus = tuple(view for raw in read_list(PodOnWire, pods) if (view := pod_view(raw)).gpus)
+        node_views = tuple(map(node_view, read_list(NodeOnWire, nodes)))
+        on_gpus = pods_on_gpus(read_list(PodOnWire, pods), node_views)
         loads, progress = await asyncio.gather(self._loads(on_gpus), self._progress(on_gpus))
         return ClusterView(
             now_s=time.time(),
             monotonic_s=time.monotonic(),
-            nodes=tuple(map(node_view, read_list(NodeOnWire, nodes))),
+            nodes=node_views,
             pods=on_gpus,
             departed=self._departures.beyond(pod.uid for pod in on_gpus),
             deployments=tuple(map(deployment_view, read_list(CustomOnWire, deployments))),

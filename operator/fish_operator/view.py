@@ -34,6 +34,8 @@ class PodStage(StrEnum):
     """An engine that takes streams, or a worker whose process runs."""
     UNREADY = "unready"
     """An engine that was ready and now is not; it may still hold streams."""
+    LOST = "lost"
+    """On a node that does not answer: neither capacity nor free, until the node is back or given up."""
     TERMINATING = "terminating"
     """Asked to go; holds its GPUs until it has ended."""
     ENDED = "ended"
@@ -51,6 +53,8 @@ class NodeView:
     gpus: int
     unhealthy_gpus: int
     """GPUs that the machine has and cannot offer: broken ones, or all of them when the node is lost."""
+    is_ready: bool
+    """The node answers."""
     is_schedulable: bool
 
 

@@ -89,7 +89,9 @@ class Make:
         )
 
     def node(self, name: str, *, gpus: int = 2, is_schedulable: bool = True, unhealthy_gpus: int = 0) -> NodeView:
-        return NodeView(name=name, gpus=gpus, unhealthy_gpus=unhealthy_gpus, is_schedulable=is_schedulable)
+        return NodeView(
+            name=name, gpus=gpus, unhealthy_gpus=unhealthy_gpus, is_ready=True, is_schedulable=is_schedulable
+        )
 
     def engine(self, *, owner: str = "voice", **changes: object) -> PodView:
         return self._pod(owner, WorkClass.INFERENCE, "engine", changes)

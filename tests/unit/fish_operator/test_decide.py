@@ -285,6 +285,14 @@ def test_lost_metrics_hold_the_replicas_and_say_so(make, simulation):
     assert plan.unread_metrics == 3
 
 
+def test_an_engine_on_a_lost_node_is_replaced_and_does_not_count_as_draining(make, simulation):
+    lost = make.engine(stage=PodStage.LOST)
+    simulation.view = make.view(pods=[lost], deployments=[make.deployment(desired=1)])
+    plan = simulation.tick()
+    assert len(actions(plan, CreateEngine)) == 1
+    assert status_of(plan, "voice").draining_replicas == 0
+
+
 def test_each_change_of_replicas_is_told_once_with_its_reason(simulation):
     simulation.load_engines(12)
     (decided,) = events(simulation.tick(), ScaleDecided)

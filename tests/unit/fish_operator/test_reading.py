@@ -5,18 +5,10 @@ import json
 import pytest
 
 from fish_contracts.priority import WorkClass
+from fish_operator.reading import departed_view, deployment_view, node_view, pod_view, pods_on_gpus
 from fish_operator.spec import SpecProblem
 from fish_operator.view import PodStage
-from fish_operator.wire import (
-    CustomOnWire,
-    NodeOnWire,
-    PodOnWire,
-    departed_view,
-    deployment_view,
-    node_view,
-    pod_view,
-    read_list,
-)
+from fish_operator.wire import CustomOnWire, NodeOnWire, PodOnWire, read_list
 
 LABELS = {"fish-tts.io/class": "inference", "fish-tts.io/owner": "voice"}
 
@@ -134,6 +126,13 @@ def node(*, ready: str = "True", allocatable: str = "4", **spec: object) -> Node
 def test_a_node_offers_what_is_healthy_and_open(raw: NodeOnWire, gpus: int, unhealthy: int, schedulable: bool):
     view = node_view(raw)
     assert (view.gpus, view.unhealthy_gpus, view.is_schedulable) == (gpus, unhealthy, schedulable)
+
+
+def test_pods_of_a_node_that_does_not_answer_are_lost():
+    (lost,) = pods_on_gpus([pod(**running(started=True, ready="True"))], [node_view(node(ready="Unknown"))])
+    (there,) = pods_on_gpus([pod(**running(started=True, ready="True"))], [node_view(node())])
+    (ended,) = pods_on_gpus([pod(phase="Failed")], [node_view(node(ready="Unknown"))])
+    assert (lost.stage, there.stage, ended.stage) == (PodStage.LOST, PodStage.READY, PodStage.ENDED)
 
 
 def test_a_list_is_read_as_a_whole():
