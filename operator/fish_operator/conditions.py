@@ -3,14 +3,15 @@
 Every reason is a constant; a message says the numbers.
 """
 
+from collections.abc import Sequence
 from typing import Literal
 
-from fish_operator.fill import Crew, exit_code
+from fish_operator.fill import Crew
 from fish_operator.fleet import Fleet
 from fish_operator.spec import AutoScaling, SpecProblem
 from fish_operator.status import Condition
 from fish_operator.victims import Coming, Evict, NoRoom, Placement
-from fish_operator.view import PodStage
+from fish_operator.view import PodStage, PodView
 
 
 def _condition(kind: str, holds: bool | None, reason: str, message: str) -> Condition:
@@ -48,8 +49,7 @@ def _metrics(fleet: Fleet) -> Condition:
 
 def _capacity(fleet: Fleet, placements: tuple[Placement, ...]) -> Condition:
     if fleet.backoff.waiting:
-        names = ", ".join(pod.key.name for pod in fleet.backoff.waiting)
-        return _condition("CapacityAvailable", False, "BackOff", f"failed and waiting for another try: {names}")
+        return _condition("CapacityAvailable", False, "BackOff", _failures(fleet.backoff.waiting))
     without = sum(isinstance(placement, NoRoom) for placement in placements)
     if without:
         message = f"{without} engines of {fleet.spec.pod.gpus} GPU fit on no node, even without fill work"
@@ -84,8 +84,7 @@ def _running(crew: Crew) -> Condition:
     if crew.is_failed:
         return _condition("Running", False, "Failed", "no more workers until the spec changes")
     if crew.backoff.waiting:
-        names = ", ".join(pod.key.name for pod in crew.backoff.waiting)
-        return _condition("Running", False, "BackOff", f"failed and waiting for another try: {names}")
+        return _condition("Running", False, "BackOff", _failures(crew.backoff.waiting))
     return _condition("Running", False, "NoFreeGpu", "every GPU is wanted for something that comes first")
 
 
@@ -102,8 +101,16 @@ def _failed(crew: Crew) -> Condition:
     end = crew.hopeless
     if end is None:
         return before or _condition("Failed", True, "WorkerRefused", "a worker refused the spec")
-    code = exit_code(end)
-    message = (
-        f"{end.pod.key.name} ended with {code}: starting again cannot help; kubectl logs {end.pod.key.name} says why"
-    )
-    return _condition("Failed", True, "WorkerRefused", message)
+    advice = f"starting again cannot help; see kubectl logs {end.pod.key.name}"
+    return _condition("Failed", True, "WorkerRefused", f"{_failure(end.pod)}: {advice}")
+
+
+def _failures(pods: Sequence[PodView]) -> str:
+    return f"failed and waiting for another try: {'; '.join(map(_failure, pods))}"
+
+
+def _failure(pod: PodView) -> str:
+    assert pod.end is not None
+    how = pod.end.reason if pod.end.exit_code is None else f"exit code {pod.end.exit_code}"
+    words = f": {pod.end.message}" if pod.end.message else ""
+    return f"{pod.key.name} ended with {how}{words}"

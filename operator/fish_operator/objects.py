@@ -98,6 +98,7 @@ def _container(name: str, spec: PodSpec, image: str, args: list[str]) -> dict[st
             "requests": {key: value for key, value in requests.items() if value},
             "limits": {GPU_RESOURCE: gpus},
         },
+        "terminationMessagePolicy": "FallbackToLogsOnError",
         "securityContext": {
             "allowPrivilegeEscalation": False,
             "capabilities": {"drop": ["ALL"]},

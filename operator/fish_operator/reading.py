@@ -1,5 +1,6 @@
 """JSON from the API server → records: the stage of a pod, the offer of a node, how something ended. Pure."""
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
@@ -14,6 +15,7 @@ from fish_operator.status_json import read_status
 from fish_operator.view import DeploymentView, JobView, NodeView, ObjectKey, PodEnd, PodStage, PodView
 from fish_operator.wire import Condition, Container, CustomOnWire, NodeOnWire, PodOnWire
 
+LONGEST_MESSAGE: Final = 300
 _TERMINAL_PHASES: Final = frozenset({"Succeeded", "Failed"})
 _BLOCKING_EFFECTS: Final = frozenset({"NoSchedule", "NoExecute"})
 
@@ -118,9 +120,23 @@ def _end(pod: PodOnWire) -> PodEnd | None:
         exit_code=max((end.exit_code for end in ends), default=None),
         finished_at_s=max((end.finished_at or 0.0 for end in ends), default=0.0) or pod.metadata.creation_timestamp,
         reason=pod.status.reason or next((end.reason for end in ends), ""),
+        message=_last_words(next((end.message for end in ends), "")),
         was_deleted=pod.metadata.deletion_timestamp is not None,
         disruption=disruption.reason if disruption and disruption.status == "True" else "",
     )
+
+
+def _last_words(text: str) -> str:
+    """Return one line for people: the `error` of a JSON summary, else the last line."""
+    lines = text.strip().splitlines()
+    if not lines:
+        return ""
+    try:
+        summary = json.loads(lines[-1])
+    except ValueError:
+        return lines[-1][:LONGEST_MESSAGE]
+    error = summary.get("error") if isinstance(summary, dict) else None
+    return str(error or "")[:LONGEST_MESSAGE]
 
 
 def deployment_view(custom: CustomOnWire) -> DeploymentView:
@@ -167,5 +183,5 @@ def departed_view(pod: PodOnWire, *, is_deleted: bool, now_s: float) -> PodView 
         return view
     if not is_deleted or view.node is None:
         return None
-    end = PodEnd(exit_code=None, finished_at_s=now_s, reason="Vanished", was_deleted=True, disruption="")
+    end = PodEnd(exit_code=None, finished_at_s=now_s, reason="Vanished", message="", was_deleted=True, disruption="")
     return replace(view, stage=PodStage.ENDED, end=end)

@@ -123,9 +123,7 @@ def _progress(view: ClusterView, crew: Crew) -> tuple[Units, Items]:
             units = Units(total=report.units_total, committed=report.units_committed)
             items = Items(total=report.items_total, committed=report.items_committed, rejected=report.items_rejected)
     if crew.is_complete:
-        units = replace(units, committed=units.total)
-        # The last worker leaves before it can be asked again; what is not rejected is committed by now.
-        items = replace(items, committed=max(items.committed, items.total - items.rejected))
+        units = replace(units, committed=units.total)  # the last worker leaves before it can be asked again
     return units, items
 
 

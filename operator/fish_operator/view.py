@@ -66,6 +66,8 @@ class PodEnd:
     """None when no process of it ever ended, as with a lost node or a refused admission."""
     finished_at_s: float
     reason: str
+    message: str
+    """Its last words, for people; may be empty."""
     was_deleted: bool
     """Somebody asked it to go: the operator, the scheduler, a user or a node drain."""
     disruption: str

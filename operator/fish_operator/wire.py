@@ -61,6 +61,7 @@ class _Running(_Wire):
 class _Terminated(_Wire):
     exit_code: int
     reason: str = ""
+    message: str = ""
     started_at: Time | None = None
     finished_at: Time | None = None
 

@@ -259,7 +259,7 @@ def test_a_job_that_workers_refuse_fails_with_the_reason_at_hand(stage: Stage):
     (stage.folder / "refuse").touch()
     stage.clean()
     stage.kubectl("wait", "--for=condition=Failed", "clean/librivox", "--timeout=30s")
-    assert "ended with 65" in condition(stage.status("clean"), "Failed")["message"]
+    assert "exit code 65" in condition(stage.status("clean"), "Failed")["message"]
 
 
 def test_a_fixed_number_of_engines_follows_kubectl_scale(stage: Stage):

@@ -124,7 +124,7 @@ class Make:
         return replace(defaults, **changes)  # type: ignore[arg-type]
 
     def ended(self, pod: PodView, exit_code: int | None, **changes: object) -> PodView:
-        end = PodEnd(exit_code=exit_code, finished_at_s=NOW_S, reason="", was_deleted=False, disruption="")
+        end = PodEnd(exit_code=exit_code, finished_at_s=NOW_S, reason="", message="", was_deleted=False, disruption="")
         return replace(pod, stage=PodStage.ENDED, end=replace(end, **changes))  # type: ignore[arg-type]
 
     def load(self, active: int = 0, queued: int = 0) -> LoadReport:

@@ -227,12 +227,12 @@ def test_a_worker_that_fails_is_replaced_after_a_while_that_doubles(make, simula
 
 
 def test_a_worker_that_cannot_use_its_input_fails_the_job_until_the_spec_changes(make, simulation):
-    refused = make.ended(make.worker(), ExitCode.BAD_INPUT)
+    refused = make.ended(make.worker(), ExitCode.BAD_INPUT, message="/in has no recordings")
     simulation.view = make.view(pods=[refused], jobs=[make.job()])
     plan = simulation.tick(seconds=1000.0)
     failed = next(item for item in status_of(plan, "librivox").conditions if item.type == "Failed")
     assert failed.status == "True"
-    assert "65" in failed.message
+    assert "exit code 65: /in has no recordings" in failed.message
     assert not actions(plan, CreateWorker)
     assert not actions(simulation.tick(), RemovePod), "its log is the explanation"
 

@@ -85,6 +85,23 @@ def test_an_end_says_exit_code_and_whether_somebody_asked_for_it():
     assert view.end.finished_at_s - view.created_at_s == 120.0
 
 
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        ("", ""),
+        ("Traceback\n  File\nValueError: no voice\n", "ValueError: no voice"),
+        ('{"outcome": "failed", "error": "no recordings in /in"}\n', "no recordings in /in"),
+        ('{"outcome": "complete", "error": null}', ""),
+        ("12", ""),
+    ],
+)
+def test_last_words_are_one_line_for_people(message: str, told: str):
+    terminated = {"exitCode": 1, "message": message}
+    view = pod_view(pod(phase="Failed", containerStatuses=[{"name": "c", "state": {"terminated": terminated}}]))
+    assert view.end is not None
+    assert view.end.message == told
+
+
 def test_a_pod_that_vanishes_has_ended_somehow():
     vanished = departed_view(pod(**running()), is_deleted=True, now_s=7.0)
     assert vanished is not None
