@@ -1,7 +1,6 @@
 """The blocks that encoder, quantiser and decoder are made of."""
 
 from collections.abc import Mapping
-from typing import cast
 
 from torch import Tensor, nn
 from torch.nn import functional
@@ -36,8 +35,8 @@ class ResidualUnit(nn.Module):
 
     def forward(self, x: Tensor, carried: Carried) -> Tensor:
         first_snake, dilated, second_snake, pointwise = self.block
-        out = dilated(first_snake(x), carried)
-        return x + cast(Tensor, pointwise(second_snake(out), carried))
+        out: Tensor = pointwise(second_snake(dilated(first_snake(x), carried)), carried)
+        return out.add_(x)
 
 
 class DepthwiseConv(Layer):

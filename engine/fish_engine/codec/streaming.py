@@ -10,6 +10,9 @@ from fish_engine.codec.carried import Carried
 from fish_engine.codec.dac import Codec, check_codes
 from fish_engine.codec.lanes import one_thread_per_product
 
+MAX_LANES = 32
+"""Frames that are decoded in one go: more gain nothing and need memory, at the true sizes 20 MB each."""
+
 
 class StreamingDecoder:
     """Decodes the next frames of up to `max_streams` streams, equal bit for bit on a CPU to decoding each one whole.
@@ -69,9 +72,10 @@ class StreamingDecoder:
             by_frames[codes.shape[1]].append(slot)
         sound: dict[int, Tensor] = {}
         with one_thread_per_product():
-            for slots in by_frames.values():
-                samples = self._decode_together(slots, torch.stack([chunks[slot] for slot in slots]))
-                sound.update(zip(slots, samples.unbind(0), strict=True))
+            for frames, slots in by_frames.items():
+                for group in _groups(slots, max(1, MAX_LANES // frames)):
+                    samples = self._decode_together(group, torch.stack([chunks[slot] for slot in group]))
+                    sound.update(zip(group, samples.unbind(0), strict=True))
         return sound
 
     def _decode_together(self, slots: list[int], codes: Tensor) -> Tensor:
@@ -85,3 +89,7 @@ class StreamingDecoder:
         for slot in slots:
             self._frames_decoded[slot] += frames
         return samples
+
+
+def _groups(slots: list[int], size: int) -> list[list[int]]:
+    return [slots[first : first + size] for first in range(0, len(slots), size)]

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from fish_engine.codec.config import CodecConfig
 from fish_engine.codec.dac import Codec
-from fish_engine.codec.streaming import StreamingDecoder
+from fish_engine.codec.streaming import MAX_LANES, StreamingDecoder
 
 
 def cut(codes: Tensor, sizes: Sequence[int]) -> list[Tensor]:
@@ -88,6 +88,16 @@ def test_streams_that_share_batches_from_different_places_do_not_touch_each_othe
             else:
                 decoder.close(slot)
     assert all(torch.equal(torch.cat(heard[name]), sound) for name, sound in whole.items())
+
+
+def test_more_streams_than_are_decoded_in_one_go_all_get_their_samples(
+    codec: Codec, random_codes: Tensor, offline: Tensor
+) -> None:
+    decoder = StreamingDecoder(codec, max_streams=5)
+    slots = [decoder.open() for _ in range(5)]
+    assert len(slots) * random_codes.shape[1] > MAX_LANES
+    sound = decoder.decode(dict.fromkeys(slots, random_codes))
+    assert all(torch.equal(sound[slot], offline) for slot in slots)
 
 
 def test_a_slot_forgets_its_last_stream_even_if_that_was_poisoned(
