@@ -96,8 +96,8 @@ class Worker:
 
     def _clean_unit(self, unit: Unit, lease: Lease) -> None:
         """Clean what earlier epochs left of a unit and publish it; on a stop request leave it open for `secure`."""
-        history = history_of(self._earlier_journals(lease))
         self._lease = lease
+        history = history_of(self._earlier_journals(lease))
         file = self._job.store.appendable(journal_key(lease.unit, lease.epoch))
         self._journal = journal = JournalWriter(file, now_s=time.monotonic())
         results = dict(history.results)
@@ -113,9 +113,10 @@ class Worker:
             results[item.id] = self._clean_item(item, journal, history.broken_attempts.get(item.id, 0))
         else:
             self._publish(unit, results)
+        # First forgotten, then closed: `secure` may come in between.
+        self._lease = self._journal = self._tally.at_risk_since_s = None
         lease.end()
         journal.close()
-        self._lease = self._journal = self._tally.at_risk_since_s = None
 
     def _clean_item(self, item: Item, journal: JournalWriter, broken_attempts: int) -> Cleaned | Reject:
         """Clean one item between two entries in the journal."""
