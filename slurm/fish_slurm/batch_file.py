@@ -6,6 +6,7 @@ Everything in it answers something that loses work or GPUs on a real Slurm:
   proctrack/cgroup, and under linuxproc it outlives bash and still holds the GPU when training starts.
 - `--requeue` and exit status 75 bring the job back; `--open-mode=append` keeps its log over restarts.
 - The summary's path holds the restart count, so what a run achieved is known even after the next one began.
+- No `--export`: anything but ALL makes slurmd run a login shell for the user's environment, 2-4 s before each start.
 - Each worker listens on a loopback address made from its job id, so several on one node need no ports of their own.
 """
 
@@ -107,7 +108,6 @@ def _options(job: WorkerJob, runs: str) -> list[str]:
         f"output={runs}/%j.log",
         "open-mode=append",
         "requeue",
-        "export=NIL",  # the submitter's shell must not decide how a worker runs
     ]
     optional = {"qos": job.qos, "account": job.account, "mem": f"{job.memory_mib}M" if job.memory_mib else None}
     return options + [f"{name}={value}" for name, value in optional.items() if value]

@@ -12,6 +12,9 @@ from fish_slurm.view import Job, Label, Node
 _OVERRIDES: Final = ("SQUEUE_", "SINFO_", "SBATCH_", "SCANCEL_", "SLURM_JOB", "SLURM_TIME_FORMAT")
 """Variables by which a user's shell would change what the commands print or ask for."""
 
+_JOB_ENVIRONMENT: Final = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "TMPDIR", "SLURM_CONF")
+"""What a worker gets of its submitter's environment: a filler's shell must not decide how workers run."""
+
 
 def run_command(
     arguments: Sequence[str],
@@ -66,8 +69,11 @@ class CommandLine:
 
     def jobs(self) -> tuple[Job, ...]:
         """Return all jobs that Slurm remembers, the caller's own with their labels."""
-        columns = format_option(JOB_COLUMNS)
-        table = self._run("squeue", "--all", "--states=all", f"--Format={columns}")
+        try:
+            table = self._run("squeue", "--all", "--states=all", f"--Format={format_option(JOB_COLUMNS)}")
+        except SlurmFailed:
+            self._labels.clear()  # a slurmctld that lost its last seconds may give the same ids again
+            raise
         jobs = parse_jobs(table, self._labels)
         own = {job.job_id for job in jobs if job.user_id == self._user_id}
         if own <= self._labels.keys() | self._unlabelled:
@@ -85,7 +91,9 @@ class CommandLine:
 
     def submit(self, script: str) -> int:
         """Submit a batch file and return the job's id."""
-        said = self._run("sbatch", "--parsable", stdin=script)
+        whole = self._environment or os.environ
+        environment = {name: whole[name] for name in _JOB_ENVIRONMENT if name in whole}
+        said = run_command(["sbatch", "--parsable"], stdin=script, environment=environment, inherit=self._inherit)
         return int(said.strip().split(";")[0])  # with several clusters: id;cluster
 
     def start_now(self, job_id: int) -> None:

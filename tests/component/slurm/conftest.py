@@ -18,6 +18,7 @@ from fish_slurm.batch_file import WorkerJob, batch_file
 from fish_slurm.trial import cluster as trial
 
 STAND_IN = Path(__file__).with_name("stand_in_worker.py")
+STAND_IN_COMMAND = ("/usr/bin/python3", "-SE", str(STAND_IN))
 FIGURES: list[str] = []
 
 
@@ -41,7 +42,7 @@ class Site:
             "recipe": "any",
             "run_folder": str(self.root / "runs"),
             "cpus": 1,
-            "worker": ("/usr/bin/python3", "-SE", str(STAND_IN)),
+            "worker": STAND_IN_COMMAND,
         }
         return WorkerJob(**(settings | changes))
 
@@ -145,6 +146,12 @@ def site(cluster: trial.TrialCluster) -> Iterator[Site]:
     yield site
     cluster.command("scancel", "--user", "root", "--full")
     site.until(lambda: not cluster.command("squeue", "-h").strip(), "an empty queue")
+
+
+@pytest.fixture(scope="session")
+def stand_in_command() -> tuple[str, ...]:
+    """How a node starts the stand-in worker."""
+    return STAND_IN_COMMAND
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,104 @@
+"""The filler as a process against a real Slurm: it fills, refills, adopts, and never takes."""
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+
+@pytest.fixture
+def filling(site, stand_in_command):
+    """Run `fish-slurm fill` on a backlog of stand-in workers."""
+
+    @contextmanager
+    def fill(max_workers: int, buffer: int = 4) -> Iterator[subprocess.Popen]:
+        backlog = site.root / "backlog.yaml"
+        backlog.write_text(
+            f"""
+run_folder: {site.root}/runs
+worker: {list(stand_in_command)}
+cleaning_jobs:
+  - name: demo
+    input: {site.events}
+    output: {site.root}/out
+    recipe: any
+    max_workers: {max_workers}
+    cpus: 1
+"""
+        )
+        command = [sys.executable, "-m", "fish_slurm", "fill", str(backlog)]
+        options = ["--interval", "0.5", "--metrics-port", "0", "--buffer", str(buffer)]
+        filler = subprocess.Popen([*command, *options], env=site.cluster.environment)
+        try:
+            yield filler
+        finally:
+            filler.terminate()
+            filler.wait(timeout=20)
+
+    return fill
+
+
+def test_idle_gpus_are_cleaning_within_1500_ms_of_the_end_of_training(site, filling, repeats, figure):
+    latencies = []
+    with filling(max_workers=16):
+        for _ in range(repeats(40)):
+            site.until(lambda: site.cleaning_gpus() == site.gpus, "a cluster full of cleaning")
+            job, started_s = site.sbatch_training(4, then="sleep 3")
+            started_s()
+            site.until(lambda: job not in site.jobs("RUNNING", "train"), "the end of training")  # noqa: B023
+            ended_s = time.time()
+            site.until(lambda: site.cleaning_gpus() == site.gpus, "the refill")
+            last_start_s = max(at_s for at_s, event, _, _ in site.starts_and_ends() if event == "start")
+            latencies.append(max(0.0, last_start_s - ended_s))
+    assert figure("refill after training", latencies) <= 1.5
+
+
+def test_a_killed_filler_is_followed_by_one_that_adopts_its_jobs(site, filling):
+    with filling(max_workers=10) as first:
+        site.until(lambda: site.cleaning_gpus() == site.gpus, "a cluster full of cleaning")
+        first.send_signal(signal.SIGKILL)
+    with filling(max_workers=10):
+        site.until(lambda: len(_slots(site)) == 10, "all workers in the queue")
+        site.sbatch_training(4, then="sleep 1")[1]()
+        site.until(lambda: site.cleaning_gpus() == site.gpus, "the refill")
+    assert sorted(_slots(site)) == list(range(10)), "a slot has two jobs, or none"
+
+
+def test_the_filler_outlives_a_restart_of_slurmctld(site, filling):
+    with filling(max_workers=8) as filler:
+        site.until(lambda: site.cleaning_gpus() == site.gpus, "a cluster full of cleaning")
+        site.cluster.stop_daemon("slurmctld")
+        site.cluster.start_controller()
+        site.sbatch_training(2, then="sleep 1")[1]()
+        site.until(lambda: site.cleaning_gpus() == site.gpus, "the refill")
+        assert filler.poll() is None
+    assert sorted(_slots(site)) == list(range(8))
+
+
+def test_a_drained_node_gets_no_new_work_and_is_used_again_when_resumed(site, filling):
+    site.cluster.command("scontrol", "update", "nodename=n2", "state=drain", "reason=Kill task failed")
+    with filling(max_workers=8, buffer=0):
+        site.until(lambda: site.cleaning_gpus() == 4, "the other node full of cleaning")
+        assert not site.jobs("PENDING", "clean"), "workers were submitted for GPUs of a drained node"
+        site.cluster.command("scontrol", "update", "nodename=n2", "state=resume")
+        site.until(lambda: site.cleaning_gpus() == site.gpus, "both nodes full of cleaning")
+
+
+def test_a_second_filler_on_the_same_run_folder_is_refused(site, filling):
+    with filling(max_workers=1):
+        site.until(lambda: len(_slots(site)) == 1, "the first filler's worker")
+        command = [sys.executable, "-m", "fish_slurm", "fill", str(site.root / "backlog.yaml"), "--metrics-port", "0"]
+        second = subprocess.run(
+            command, check=False, env=site.cluster.environment, capture_output=True, text=True, timeout=60
+        )
+    assert second.returncode == 78
+    assert "another filler works with" in second.stderr
+
+
+def _slots(site) -> list[int]:
+    comments = site.cluster.command("squeue", "-h", "-o", "%k").split()
+    return [int(comment.rpartition("=")[2]) for comment in comments if comment.startswith("fish:job=demo")]
