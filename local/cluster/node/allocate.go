@@ -77,7 +77,7 @@ func newAddressPool(prefix netip.Prefix) *addressPool {
 }
 
 // take returns the next free address after the last one given, so that an address is not given again soon:
-// a client that still holds the old one would otherwise talk to another pod.
+// a client that still holds the old one would otherwise talk to another pod. The first address names the block.
 func (p *addressPool) take(pod types.UID) (netip.Addr, error) {
 	candidate := p.last
 	for wrapped := false; ; {

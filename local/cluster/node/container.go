@@ -179,16 +179,16 @@ func (c *container) heard(found probeReport) bool {
 
 // containerID names a run in the form that the API wants, <type>://<id>.
 func containerID(id processID) string {
-	return fmt.Sprintf("process://%d-%d", id.PID, id.StartTicks)
+	return fmt.Sprintf("process://%d-%d", id.Group, id.StartTicks)
 }
 
 // processGroup returns the process group in a containerID, 0 when there is none.
 func processGroup(containerID string) int {
 	var id processID
-	if _, err := fmt.Sscanf(containerID, "process://%d-%d", &id.PID, &id.StartTicks); err != nil {
+	if _, err := fmt.Sscanf(containerID, "process://%d-%d", &id.Group, &id.StartTicks); err != nil {
 		return 0
 	}
-	return id.PID
+	return id.Group
 }
 
 // exitReason names an exit code.

@@ -27,6 +27,7 @@ type probeTracker struct {
 	failureThreshold int
 
 	verdict       verdict
+	hasPassed     bool
 	successes     int
 	failures      int
 	lastFailureAt time.Time
@@ -59,13 +60,14 @@ func (t *probeTracker) observe(now time.Time, success bool) bool {
 func (t *probeTracker) become(next verdict) bool {
 	changed := t.verdict != next
 	t.verdict = next
+	t.hasPassed = t.hasPassed || next == passing
 	return changed
 }
 
 // delay returns how long to wait before asking again.
 func (t *probeTracker) delay() time.Duration {
-	if t.verdict == undecided {
-		return min(eagerProbePeriod, t.period)
+	if t.hasPassed {
+		return t.period
 	}
-	return t.period
+	return min(eagerProbePeriod, t.period)
 }

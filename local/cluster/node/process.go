@@ -14,13 +14,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+const shellPath = "/bin/sh"
+
 // exitKilled is what a process that ended by SIGKILL reports: 128 plus the signal's number.
 const exitKilled = 128 + int32(syscall.SIGKILL)
 
 // keeper runs a container's command and writes its exit code into a file, so that a node that was killed and started again
-// still learns it. It lives through the signals that the whole group gets; the command, for which they are back at their
-// defaults, does with them as it likes.
-const keeper = `trap : TERM INT HUP QUIT USR1 USR2; exit_file=$1; shift; "$@"; code=$?; echo "$code" >"$exit_file"; exit "$code"`
+// still learns it. It stands outside the command's process group, so that no signal to the container reaches it.
+const keeper = `keeper_exit_file=$1; shift; "$@"; keeper_code=$?; echo "$keeper_code" >"$keeper_exit_file"; exit "$keeper_code"`
+
+// announcer is the first program of the new process group: it tells the node its number and becomes the command. From the
+// moment that the node knows the group, no signal to it can be lost.
+const announcer = `echo $$ >&3; exec 3>&-; exec "$@"`
 
 // processSpec is one run of one container.
 type processSpec struct {
@@ -32,24 +37,26 @@ type processSpec struct {
 	niceness int
 }
 
-// processID names a process beyond reuse of its number.
+// processID names a running container beyond reuse of process numbers.
 type processID struct {
-	PID int `json:"pid"`
-	// StartTicks is the process's start in clock ticks since boot, field 22 of /proc/<pid>/stat.
+	Keeper int `json:"keeper"`
+	// StartTicks is the keeper's start in clock ticks since boot, field 22 of /proc/<pid>/stat.
 	StartTicks uint64 `json:"startTicks"`
+	// Group is the process group of the container's command.
+	Group int `json:"group"`
 }
 
-// process is a running process group. Its leader is the keeper.
+// process is a running process group and its keeper.
 type process struct {
 	id       processID
 	exitFile string
-	// wait returns when the leader has ended.
+	// wait returns when the keeper has ended, which it does after the command.
 	wait func()
 }
 
 // startProcess starts a process group of its own. It fails when the command cannot be found or executed.
 func startProcess(spec processSpec) (*process, error) {
-	program, err := findProgram(spec)
+	command, err := keptCommand(spec)
 	if err != nil {
 		return nil, err
 	}
@@ -58,25 +65,51 @@ func startProcess(spec processSpec) (*process, error) {
 		return nil, fmt.Errorf("open the container's log: %w", err)
 	}
 	defer log.Close()
-	arguments := []string{"-c", keeper, "keeper", spec.exitFile}
-	if spec.niceness != 0 {
-		arguments = append(arguments, "nice", "-n", strconv.Itoa(spec.niceness))
-	}
-	command := exec.Command("/bin/sh", append(append(arguments, program), spec.argv[1:]...)...)
-	command.Env, command.Dir = spec.env, spec.dir
 	command.Stdout, command.Stderr = log, log
-	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := command.Start(); err != nil {
-		return nil, fmt.Errorf("start %s: %w", program, err)
+	announced, announce, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", spec.argv[0], err)
 	}
-	started := &process{
-		id:       processID{PID: command.Process.Pid},
-		exitFile: spec.exitFile,
-		// The exit code comes from the exit file, as it does after a restart of the node.
-		wait: func() { _ = command.Wait() },
+	defer announced.Close()
+	command.ExtraFiles = []*os.File{announce}
+	err = command.Start()
+	announce.Close()
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", spec.argv[0], err)
 	}
-	started.id.StartTicks, _ = startTicks(started.id.PID)
+	// The exit code comes from the exit file, as it does after a restart of the node.
+	started := &process{id: processID{Keeper: command.Process.Pid}, exitFile: spec.exitFile, wait: func() { _ = command.Wait() }}
+	started.id.StartTicks, _ = startTicks(started.id.Keeper)
+	if _, err := fmt.Fscan(announced, &started.id.Group); err != nil {
+		started.wait()
+		return nil, fmt.Errorf("start %s: its process group was not announced: %w", spec.argv[0], err)
+	}
 	return started, nil
+}
+
+// keptCommand returns the keeper's command line: keeper, new session, niceness, announcer, and the container's own command.
+func keptCommand(spec processSpec) (*exec.Cmd, error) {
+	program, err := findProgram(spec)
+	if err != nil {
+		return nil, err
+	}
+	newSession, err := exec.LookPath("setsid")
+	if err != nil {
+		return nil, fmt.Errorf("setsid of util-linux is needed to run containers: %w", err)
+	}
+	arguments := []string{"-c", keeper, "keeper", spec.exitFile, newSession}
+	if spec.niceness != 0 {
+		nice, err := exec.LookPath("nice")
+		if err != nil {
+			return nil, fmt.Errorf("nice of coreutils is needed to run containers: %w", err)
+		}
+		arguments = append(arguments, nice, "-n", strconv.Itoa(spec.niceness))
+	}
+	arguments = append(arguments, shellPath, "-c", announcer, "announcer", program)
+	command := exec.Command(shellPath, append(arguments, spec.argv[1:]...)...)
+	command.Env, command.Dir = spec.env, spec.dir
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	return command, nil
 }
 
 // findProgram resolves argv[0] in the container's own PATH and working directory.
@@ -115,14 +148,14 @@ func executable(path string) error {
 	return nil
 }
 
-// adoptProcess returns a process group that an earlier life of this node started, or false when it has ended.
+// adoptProcess returns a process group that an earlier life of this node started, or false when its keeper has ended.
 func adoptProcess(id processID, exitFile string) (*process, bool) {
 	// The descriptor is opened before the check, so that it cannot name a later process of the same number.
-	descriptor, err := unix.PidfdOpen(id.PID, 0)
+	descriptor, err := unix.PidfdOpen(id.Keeper, 0)
 	if err != nil {
 		return nil, false
 	}
-	if ticks, err := startTicks(id.PID); err != nil || ticks != id.StartTicks {
+	if ticks, err := startTicks(id.Keeper); err != nil || ticks != id.StartTicks {
 		unix.Close(descriptor)
 		return nil, false
 	}
@@ -140,11 +173,11 @@ func adoptProcess(id processID, exitFile string) (*process, bool) {
 
 // signal sends a signal to the whole group. A group that has ended takes none.
 func (p *process) signal(signal syscall.Signal) {
-	_ = syscall.Kill(-p.id.PID, signal)
+	_ = syscall.Kill(-p.id.Group, signal)
 }
 
 // waitForExit returns the exit code once nothing of the group lives. What the command left behind is killed, as it is when
-// the first process of a container ends.
+// the first process of a container ends; so is a command that lost its keeper.
 func (p *process) waitForExit() int32 {
 	p.wait()
 	for p.groupLives() {
@@ -169,7 +202,7 @@ func readExitCode(exitFile string) int32 {
 
 // groupLives tells whether a process of the group is alive. Zombies are not: who waits for them is not ours to know.
 func (p *process) groupLives() bool {
-	if errors.Is(syscall.Kill(-p.id.PID, 0), syscall.ESRCH) {
+	if errors.Is(syscall.Kill(-p.id.Group, 0), syscall.ESRCH) {
 		return false
 	}
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
@@ -178,7 +211,7 @@ func (p *process) groupLives() bool {
 	}
 	for _, stat := range stats {
 		fields, err := statFields(stat)
-		if err == nil && fields[statGroup] == strconv.Itoa(p.id.PID) && fields[statState] != "Z" && fields[statState] != "X" {
+		if err == nil && fields[statGroup] == strconv.Itoa(p.id.Group) && fields[statState] != "Z" && fields[statState] != "X" {
 			return true
 		}
 	}

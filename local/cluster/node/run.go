@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 
 	"github.com/virtual-kubelet/virtual-kubelet/log"
@@ -27,7 +28,7 @@ func Run(ctx context.Context, options Options) error {
 		return err
 	}
 	// What serves the pods outlives the request to end, so that their end can still be written.
-	life, end := context.WithCancel(log.WithLogger(context.WithoutCancel(ctx), vkslog.FromSlog(slog.Default())))
+	life, end := context.WithCancel(log.WithLogger(context.WithoutCancel(ctx), libraryLog()))
 	defer end()
 
 	events := record.NewBroadcaster()
@@ -58,6 +59,11 @@ func Run(ctx context.Context, options Options) error {
 	factory.Start(life.Done())
 	factory.WaitForCacheSync(ctx.Done())
 	return controllers.runUntil(ctx, life, provider.shutDown)
+}
+
+// libraryLog passes on virtual-kubelet's warnings; its other lines say what the events of this package say better.
+func libraryLog() log.Logger {
+	return vkslog.FromSlog(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
 }
 
 func connect(kubeconfig string) (*rest.Config, *kubernetes.Clientset, error) {
