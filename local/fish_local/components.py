@@ -14,12 +14,27 @@ NODE_GRACE_S = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HealthUrl:
+    """Ready when a GET of this URL gives 200."""
+
+    url: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeObject:
+    """Ready when the Node object says so and somebody listens: for a while the object also says so of a dead node."""
+
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Component:
-    """A process of the cluster. `health` answers 200 when it is ready; a node has none, its Node object tells."""
+    """A process of the cluster, and how to tell that it is ready."""
 
     name: str
     argv: tuple[str, ...]
-    health: str | None
+    readiness: HealthUrl | NodeObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,10 +60,12 @@ def components(blueprint: Blueprint) -> dict[str, Component]:
     return {component.name: component for component in made}
 
 
-def _component(blueprint: Blueprint, name: str, flags: dict[str, object], health: str | None) -> Component:
-    arguments = tuple(f"--{flag}={value}" for flag, value in flags.items())
-    program = "node" if health is None else name
-    return Component(name=name, argv=(str(blueprint.binary), program, *arguments), health=health)
+def _component(
+    blueprint: Blueprint, name: str, flags: dict[str, object], readiness: HealthUrl | NodeObject
+) -> Component:
+    program = "node" if isinstance(readiness, NodeObject) else name
+    arguments = (f"--{flag}={value}" for flag, value in flags.items())
+    return Component(name=name, argv=(str(blueprint.binary), program, *arguments), readiness=readiness)
 
 
 def _etcd(blueprint: Blueprint) -> Component:
@@ -73,7 +90,7 @@ def _etcd(blueprint: Blueprint) -> Component:
         "unsafe-no-fsync": "true",
         "log-level": "warn",
     }
-    return _component(blueprint, "etcd", flags, f"{metrics}/readyz")
+    return _component(blueprint, "etcd", flags, HealthUrl(url=f"{metrics}/readyz"))
 
 
 def _api_server(blueprint: Blueprint) -> Component:
@@ -99,7 +116,7 @@ def _api_server(blueprint: Blueprint) -> Component:
         "kubelet-preferred-address-types": "InternalIP",
         "profiling": "false",
     }
-    return _component(blueprint, "kube-apiserver", flags, f"{network.api_server}/readyz")
+    return _component(blueprint, "kube-apiserver", flags, HealthUrl(url=f"{network.api_server}/readyz"))
 
 
 def _scheduler(blueprint: Blueprint) -> Component:
@@ -133,6 +150,7 @@ def _controller_manager(blueprint: Blueprint) -> Component:
 
 def _node(blueprint: Blueprint, index: int, name: str) -> Component:
     layout, network, pki = blueprint.layout, blueprint.network, blueprint.pki
+    host, port = network.node_host(index), network.ports["kubelet"]
     flags: dict[str, object] = {
         "name": name,
         "kubeconfig": layout.component_kubeconfig(name),
@@ -140,12 +158,12 @@ def _node(blueprint: Blueprint, index: int, name: str) -> Component:
         "images": layout.images,
         "pod-cidr": network.pod_cidr(index),
         "state-dir": layout.node_dir(name),
-        "listen": f"{network.node_host(index)}:{network.ports['kubelet']}",
+        "listen": f"{host}:{port}",
         "cert": pki.server,
         "key": pki.server_key,
         "client-ca": pki.authority,
     }
-    return _component(blueprint, name, flags, None)
+    return _component(blueprint, name, flags, NodeObject(host=host, port=port))
 
 
 def _serving(blueprint: Blueprint, name: str) -> dict[str, object]:
@@ -158,5 +176,5 @@ def _serving(blueprint: Blueprint, name: str) -> dict[str, object]:
     }
 
 
-def _health(blueprint: Blueprint, name: str, path: str) -> str:
-    return f"https://{blueprint.network.host}:{blueprint.network.ports[name]}/{path}"
+def _health(blueprint: Blueprint, name: str, path: str) -> HealthUrl:
+    return HealthUrl(url=f"https://{blueprint.network.host}:{blueprint.network.ports[name]}/{path}")

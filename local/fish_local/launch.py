@@ -1,6 +1,7 @@
 """Starts the processes of a cluster, waits until they are ready, and stops them."""
 
 import os
+import socket
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -10,7 +11,7 @@ from typing import Final
 from fish_local import access, pki, processes, state
 from fish_local.access import ADMINISTRATOR
 from fish_local.api import ApiServer
-from fish_local.components import Blueprint, Component, components
+from fish_local.components import Blueprint, Component, HealthUrl, NodeObject, components
 from fish_local.errors import CommandFailed, StartFailed
 from fish_local.layout import Layout
 from fish_local.processes import MARK, ProcessId
@@ -122,9 +123,23 @@ def _environment(layout: Layout) -> dict[str, str]:
 
 def is_ready(component: Component, api: ApiServer) -> bool:
     """Tell whether a component does its work."""
-    if component.health is not None:
-        return api.answers(component.health)
+    match component.readiness:
+        case HealthUrl(url=url):
+            return api.answers(url)
+        case NodeObject(host=host, port=port):
+            return _listens(host, port) and _is_node_ready(component.name, api)
+
+
+def _listens(host: str, port: int) -> bool:
     try:
-        return any(node.name == component.name and node.is_ready for node in api.nodes())
+        with socket.create_connection((host, port), timeout=1.0):
+            return True
+    except OSError:
+        return False
+
+
+def _is_node_ready(name: str, api: ApiServer) -> bool:
+    try:
+        return any(node.name == name and node.is_ready for node in api.nodes())
     except CommandFailed:
         return False
