@@ -136,6 +136,7 @@ class Engine:
             self._commit(plan, columns)
             self._observe_step(plan, time.monotonic() - started_at_s)
         self._speak()
+        self._metrics.cache_blocks_used.set(self._scheduler.pool.used_count)
 
     def fail_all(self, message: str) -> None:
         """Give up every request and tell each."""
@@ -206,7 +207,6 @@ class Engine:
         self._metrics.batch_size.observe(len(plan.prefills) + len(plan.decodes))
         self._metrics.prefill_positions.inc(sum(item.length for item in plan.prefills))
         self._metrics.preempted.inc(len(plan.preempted))
-        self._metrics.cache_blocks_used.set(self._scheduler.pool.used_count)
 
 
 def _request(request_id: int, speech: Speech) -> Request:

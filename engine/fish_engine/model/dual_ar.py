@@ -19,8 +19,8 @@ class SlowModel(Stack):
 
     def __init__(self, config: DualARConfig) -> None:
         super().__init__(config.slow)
-        self.embeddings = nn.Embedding(config.vocab_size, config.slow.dim)
-        self.codebook_embeddings = nn.Embedding(config.codebook_count * config.codebook_size, config.slow.dim)
+        self.embeddings = _table(config.vocab_size, config.slow.dim)
+        self.codebook_embeddings = _table(config.codebook_count * config.codebook_size, config.slow.dim)
 
 
 class FastModel(Stack):
@@ -28,10 +28,15 @@ class FastModel(Stack):
 
     def __init__(self, config: DualARConfig) -> None:
         super().__init__(config.fast)
-        self.embeddings = nn.Embedding(config.codebook_size, config.fast.dim)
+        self.embeddings = _table(config.codebook_size, config.fast.dim)
         self.output = nn.Linear(config.fast.dim, config.codebook_size, bias=False)
         if config.slow.dim != config.fast.dim:
             self.project_in = nn.Linear(config.slow.dim, config.fast.dim)
+
+
+def _table(rows: int, dim: int) -> nn.Embedding:
+    """Return an embedding without initial values: to draw them on the meta device imports torch's compiler, for seconds."""
+    return nn.Embedding(rows, dim, _weight=torch.empty(rows, dim))
 
 
 class DualAR(nn.Module):
