@@ -67,6 +67,11 @@ class Service:
         """Start the loop."""
         self._thread.start()
 
+    @property
+    def is_started(self) -> bool:
+        """The loop runs, or has run."""
+        return self._thread.ident is not None
+
     def stop(self) -> None:
         """End the loop after the step that it is in, and wait for it."""
         self._inbox.put(_Stop())

@@ -50,14 +50,9 @@ def _frame_limit(body: TTSBody, room: int) -> int:
 
 
 def _with_speakers(references: Sequence[ReferenceBody | list[ReferenceBody]]) -> list[ReferenceBody]:
-    """Return a flat list in which several recordings of one speaker carry the same tag."""
-    flat: list[ReferenceBody] = []
-    for index, item in enumerate(references):
-        if isinstance(item, ReferenceBody):
-            flat.append(item)
-        else:
-            flat += [_tagged(recording, index) for recording in item]
-    return flat
+    """Return a flat list in which every recording carries the tag of its speaker, the place in `references`."""
+    groups = [item if isinstance(item, list) else [item] for item in references]
+    return [_tagged(recording, speaker) for speaker, group in enumerate(groups) for recording in group]
 
 
 def _tagged(recording: ReferenceBody, speaker: int) -> ReferenceBody:
