@@ -4,136 +4,70 @@ The order that does not evict twice: evict â†’ wait until the worker has ended â
 their way out count as coming. Fill pods are created only on GPUs that are free now and that no engine wants.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import chain
+from typing import Final
 
-from fish_operator.backoff import retry_at_s
-from fish_operator.demand import DemandWindow
-from fish_operator.fill import Crew, read_crew, share
-from fish_operator.fleet import Fleet, free_names, read_fleet, surplus
-from fish_operator.history import History, Sighting
+from fish_operator.fill import Crew, share
+from fish_operator.fleet import Fleet, free_names, surplus
+from fish_operator.history import History
 from fish_operator.notes import ReclaimNote
-from fish_operator.plan import (
-    CreateEngine,
-    CreateWorker,
-    DrainEngine,
-    EngineFailed,
-    Event,
-    EvictWorker,
-    Plan,
-    PodAction,
-    ReclaimDone,
-    RemovePod,
-    StatusAction,
-    WorkerEnded,
-    WriteDeploymentStatus,
-    WriteJobStatus,
-)
+from fish_operator.plan import CreateEngine, CreateWorker, DrainEngine, EvictWorker, Plan, PodAction, RemovePod
 from fish_operator.pools import gpu_states
-from fish_operator.reclaim import arrivals, follow, sightings
-from fish_operator.report import deployment_status, job_status, refused_deployment, refused_job, scale_decided
-from fish_operator.seating import Seating, SeatKind, seat_all
-from fish_operator.spec import DeploymentSpec, JobSpec, SpecProblem
-from fish_operator.status import ReclaimEntry
+from fish_operator.scene import Scene, read_scene
+from fish_operator.seating import SeatKind
+from fish_operator.telling import events, statuses
 from fish_operator.victims import Evict, Free
 from fish_operator.view import ClusterView, ObjectKey, PodView
 
-STALE_WORKER_S = 5.0
+STALE_WORKER_S: Final = 5.0
 """A fill pod that is not scheduled after this long was created on a GPU that is not free."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Scene:
-    """What all parts of one decision share."""
-
-    view: ClusterView
-    history: History
-    fleets: tuple[Fleet, ...]
-    crews: tuple[Crew, ...]
-    seating: Seating
-    short_since_s: Mapping[ObjectKey, tuple[float, ...]]
-    freed: tuple[ReclaimNote, ...]
-    sightings: Mapping[str, Sighting]
-
-    def news(self, crew: Crew) -> tuple[WorkerEnded, ...]:
-        """Return the ends that nothing has counted yet."""
-        known = self.history.accounted | frozenset(crew.job.status.accounted_pods)
-        return tuple(end for end in crew.ended if end.pod.uid not in known)
 
 
 def decide(view: ClusterView, history: History) -> tuple[Plan, History]:
     """Return what to do now, and what to remember for the next tick."""
-    fleets = _fleets(view, history.windows)
-    freeing = follow(view, history)
-    scene = _Scene(
-        view=view,
-        history=history,
-        fleets=fleets,
-        crews=_crews(view),
-        seating=seat_all(view, fleets),
-        short_since_s=_short_since(view, history, fleets),
-        freed=freeing.freed,
-        sightings=sightings(view, history),
-    )
-    engines = _engine_actions(scene)
-    workers = _worker_actions(scene)
+    scene = read_scene(view, history)
+    engines, workers = _engine_actions(scene), _worker_actions(scene)
     plan = Plan(
         pods=(*engines, *workers, *_removals(scene, engines)),
-        statuses=tuple(_statuses(scene, workers)),
-        events=tuple(_events(scene)),
+        statuses=tuple(statuses(scene, workers)),
+        events=tuple(events(scene)),
         gpu_states=gpu_states(view),
-        unread_metrics=sum(fleet.demand.unread for fleet in fleets),
+        unread_metrics=sum(fleet.demand.unread for fleet in scene.fleets),
     )
+    return plan, _remembered(scene, engines)
+
+
+def _remembered(scene: Scene, engines: Sequence[PodAction]) -> History:
+    view = scene.view
     evicted = {action.pod.uid: action.note for action in engines if isinstance(action, EvictWorker)}
-    return plan, History(
-        windows={fleet.deployment.key: fleet.window for fleet in fleets},
+    return History(
+        windows={fleet.deployment.key: fleet.window for fleet in scene.fleets},
         short_since_s=scene.short_since_s,
-        freeing={**freeing.under_way, **evicted},
+        freeing={**scene.freeing.under_way, **evicted},
         freed=_still_waiting(scene, engines),
         sightings=scene.sightings,
         accounted=frozenset(pod.uid for pod in (*view.pods, *view.departed) if pod.end is not None),
     )
 
 
-def _fleets(view: ClusterView, windows: Mapping[ObjectKey, DemandWindow]) -> tuple[Fleet, ...]:
-    return tuple(
-        read_fleet(view, deployment, deployment.spec, windows.get(deployment.key, DemandWindow()))
-        for deployment in view.deployments
-        if isinstance(deployment.spec, DeploymentSpec)
-    )
-
-
-def _crews(view: ClusterView) -> tuple[Crew, ...]:
-    return tuple(read_crew(view, job, job.spec) for job in view.jobs if isinstance(job.spec, JobSpec))
-
-
-def _short_since(view: ClusterView, history: History, fleets: Sequence[Fleet]) -> dict[ObjectKey, tuple[float, ...]]:
-    """Return, for each missing engine, since when it has been missing: the longest waiting is served first."""
-    short: dict[ObjectKey, tuple[float, ...]] = {}
-    for fleet in fleets:
-        before = history.short_since_s.get(fleet.deployment.key, ())
-        served = max(0, len(before) - fleet.missing)
-        short[fleet.deployment.key] = (*before[served:], *[view.now_s] * (fleet.missing - len(before)))
-    return short
-
-
-def _engine_actions(scene: _Scene) -> list[PodAction]:
+def _engine_actions(scene: Scene) -> list[PodAction]:
     """Create engines where GPUs are free, make room where none are, drain where there are too many."""
     drains: list[PodAction] = []
     for fleet in scene.fleets:
         one_too_many = surplus(fleet, scene.view)
         drains += [DrainEngine(pod=pod) for pod in (*fleet.half_drained, one_too_many) if pod is not None]
-    if _unscheduled_workers(scene) and scene.seating.is_engine_on_its_way:
+    if scene.unscheduled_workers and scene.seating.is_engine_on_its_way:
         # They could take the very GPU that an engine is about to get. They go first; the next tick goes on.
         return drains
     return [*drains, *chain.from_iterable(_arrivals_of(scene, fleet) for fleet in scene.fleets)]
 
 
-def _arrivals_of(scene: _Scene, fleet: Fleet) -> list[PodAction]:
+def _arrivals_of(scene: Scene, fleet: Fleet) -> list[PodAction]:
     actions: list[PodAction] = []
     key, pods = fleet.deployment.key, {pod.uid: pod for pod in scene.view.pods}
-    notes = iter([note for note in scene.freed if note.owner == str(key)])
+    notes = iter([note for note in scene.freeing.freed if note.owner == str(key)])
     names = free_names(f"{key.name}-engine", fleet.engines)
     failures = fleet.backoff.failures
     for seat in scene.seating.of(key, SeatKind.MISSING):
@@ -147,7 +81,7 @@ def _arrivals_of(scene: _Scene, fleet: Fleet) -> list[PodAction]:
     return actions
 
 
-def _create_engine(scene: _Scene, fleet: Fleet, name: str, failures: int, note: ReclaimNote | None) -> CreateEngine:
+def _create_engine(scene: Scene, fleet: Fleet, name: str, failures: int, note: ReclaimNote | None) -> CreateEngine:
     return CreateEngine(
         owner=fleet.deployment.key,
         owner_uid=fleet.deployment.uid,
@@ -163,13 +97,9 @@ def _evict(victim: PodView, owner: ObjectKey, *, seen_at_s: float, now_s: float)
     return EvictWorker(pod=victim, note=note)
 
 
-def _unscheduled_workers(scene: _Scene) -> list[PodView]:
-    return [pod for crew in scene.crews for pod in crew.unscheduled]
-
-
-def _worker_actions(scene: _Scene) -> list[PodAction]:
+def _worker_actions(scene: Scene) -> list[PodAction]:
     """Put a worker on each GPU that no engine wants; take back those that found none."""
-    unscheduled = _unscheduled_workers(scene)
+    unscheduled = scene.unscheduled_workers
     if scene.seating.is_engine_on_its_way:
         return [RemovePod(pod=pod) for pod in unscheduled]
     stale = [pod for pod in unscheduled if scene.view.now_s - pod.created_at_s > STALE_WORKER_S]
@@ -190,7 +120,7 @@ def _worker_actions(scene: _Scene) -> list[PodAction]:
     ]
 
 
-def _removals(scene: _Scene, engines: Sequence[PodAction]) -> list[PodAction]:
+def _removals(scene: Scene, engines: Sequence[PodAction]) -> list[PodAction]:
     """Remove ended pods that nothing is to be learned from any more."""
     created = {action.owner for action in engines if isinstance(action, CreateEngine)}
     done: list[PodView] = []
@@ -211,49 +141,8 @@ def _finished_with(crew: Crew) -> list[PodView]:
     return [end.pod for end in counted if end.outcome != "complete" and end.pod not in crew.backoff.waiting]
 
 
-def _statuses(scene: _Scene, workers: Sequence[PodAction]) -> list[StatusAction]:
-    view, statuses = scene.view, list[StatusAction]()
-    for deployment in view.deployments:
-        if isinstance(deployment.spec, SpecProblem):
-            status = refused_deployment(view, deployment, deployment.spec)
-            statuses.append(WriteDeploymentStatus(key=deployment.key, status=status, before=deployment.status))
-    for fleet in scene.fleets:
-        before = fleet.deployment.status
-        placements = tuple(seat.placement for seat in scene.seating.seats if seat.owner == fleet.deployment.key)
-        status = deployment_status(view, fleet, placements, _arrived(scene, fleet))
-        statuses.append(WriteDeploymentStatus(key=fleet.deployment.key, status=status, before=before))
-    for job in view.jobs:
-        if isinstance(job.spec, SpecProblem):
-            statuses.append(WriteJobStatus(key=job.key, status=refused_job(view, job, job.spec), before=job.status))
-    for crew in scene.crews:
-        created = sum(isinstance(action, CreateWorker) and action.owner == crew.job.key for action in workers)
-        after = job_status(view, crew, scene.news(crew), created=created)
-        statuses.append(WriteJobStatus(key=crew.job.key, status=after, before=crew.job.status))
-    return statuses
-
-
-def _arrived(scene: _Scene, fleet: Fleet) -> tuple[ReclaimEntry, ...]:
-    return arrivals(scene.view, fleet.deployment, scene.sightings)
-
-
-def _events(scene: _Scene) -> list[Event]:
-    events: list[Event] = []
-    for fleet in scene.fleets:
-        decided = scale_decided(fleet)
-        events += [decided] if decided else []
-        events += [ReclaimDone(owner=fleet.deployment.key, entry=entry) for entry in _arrived(scene, fleet)]
-        events += [
-            EngineFailed(pod=pod, retry_at_s=retry_at_s(pod))
-            for pod in (*fleet.backoff.waiting, *fleet.backoff.over)
-            if pod.uid not in scene.history.accounted
-        ]
-    for crew in scene.crews:
-        events += scene.news(crew)
-    return events
-
-
-def _still_waiting(scene: _Scene, engines: Sequence[PodAction]) -> tuple[ReclaimNote, ...]:
+def _still_waiting(scene: Scene, engines: Sequence[PodAction]) -> tuple[ReclaimNote, ...]:
     """Return freed GPUs whose engine is still to be created; when none is wanted any more, they are fill work's again."""
     wanting = {str(fleet.deployment.key) for fleet in scene.fleets if fleet.missing}
     taken = {action.note.victim for action in engines if isinstance(action, CreateEngine) and action.note}
-    return tuple(note for note in scene.freed if note.owner in wanting and note.victim not in taken)
+    return tuple(note for note in scene.freeing.freed if note.owner in wanting and note.victim not in taken)

@@ -9,7 +9,8 @@ from fish_contracts.labels import DRAINING, GPU_RESOURCE, OWNER, WORK_CLASS
 from fish_contracts.priority import WorkClass
 from fish_operator.errors import InvalidSpecError
 from fish_operator.notes import FAILURES, RECLAIM, read_note
-from fish_operator.spec import DeploymentSpec, JobSpec, SpecProblem, read_deployment_spec, read_job_spec
+from fish_operator.spec import DeploymentSpec, JobSpec, SpecProblem
+from fish_operator.spec_edge import read_deployment_spec, read_job_spec
 from fish_operator.status import DeploymentStatus, JobStatus
 from fish_operator.status_json import read_status
 from fish_operator.view import DeploymentView, JobView, NodeView, ObjectKey, PodEnd, PodStage, PodView

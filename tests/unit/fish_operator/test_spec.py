@@ -3,7 +3,8 @@
 import pytest
 
 from fish_operator.errors import InvalidSpecError
-from fish_operator.spec import AutoScaling, ManualScaling, duration_s, read_deployment_spec, read_job_spec
+from fish_operator.spec import AutoScaling, ManualScaling
+from fish_operator.spec_edge import duration_s, read_deployment_spec, read_job_spec
 
 
 def tts(**changes: object) -> dict[str, object]:
