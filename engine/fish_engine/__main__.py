@@ -18,22 +18,24 @@ def engine() -> None:
 @app.command()
 def verify(
     folder: Annotated[Path, typer.Argument(help="Weights in the published format, with their golden.safetensors.")],
+    device: Annotated[str, typer.Option(help="cpu, or a CUDA device.")] = "cpu",
 ) -> None:
     """Check the engine against golden vectors; exit 1 and name the tensor, step and element that differs."""
     # Imported here: torch takes seconds, and `--help` should not.
-    from fish_engine.errors import BadCheckpoint  # noqa: PLC0415
+    from fish_engine.devices import usable_device  # noqa: PLC0415
+    from fish_engine.errors import EngineError  # noqa: PLC0415
     from fish_engine.verify import verify as comparisons  # noqa: PLC0415
 
     faults = 0
     try:
-        for comparison in comparisons(folder):
+        for comparison in comparisons(folder, usable_device(device)):
             bound = f"worst difference {comparison.worst:.2g}, tolerance {comparison.tolerance:.0e}"
             if comparison.fault is None:
                 typer.echo(f"  ok   {comparison.name}: {bound}")
             else:
                 faults += 1
                 typer.echo(f"  FAIL {comparison.name}: {comparison.fault} ({bound})")
-    except BadCheckpoint as error:
+    except EngineError as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(1) from error
     typer.echo(f"{folder}: {'everything matches' if not faults else f'{faults} tensors differ'}")

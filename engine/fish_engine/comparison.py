@@ -18,11 +18,12 @@ class Comparison:
 
 
 def compare(name: str, *, expected: Tensor, found: Tensor, tolerance: float, step_of: tuple[int, int]) -> Comparison:
-    """Compare two tensors element by element; integers with tolerance 0 must be equal.
+    """Compare two tensors of any devices element by element; integers with tolerance 0 must be equal.
 
     `step_of` is (dimension, positions per step): along that dimension an index belongs to step index // positions. The first
     step that differs is reported, because later ones may differ only for its sake, with its worst element.
     """
+    expected, found = expected.cpu(), found.cpu()
     if expected.shape != found.shape:
         fault = f"expected shape {list(expected.shape)}, found {list(found.shape)}"
         return Comparison(name=name, tolerance=tolerance, worst=float("inf"), fault=fault)

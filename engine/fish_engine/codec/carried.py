@@ -59,7 +59,7 @@ class Carried:
         """Return new streams of which nothing has been heard."""
         rows = torch.zeros(streams, layout.size, device=device)
         carried = cls(before=rows, first_frames=torch.zeros(streams, dtype=torch.long, device=device), frames=0)
-        carried.after = rows
+        carried.after = rows  # no frame has passed
         return carried
 
     def followed_by(self, frames: int) -> "Carried":

@@ -1,8 +1,8 @@
 """The small layers of the codec.
 
 Convolutions and what stands between them see lanes with channels first, x [lanes, channels, positions]; norms and linears see
-them last, x [lanes, positions, channels]. Each layer knows the names and shapes under which its weights are published (`published_shapes`) and takes them (`take`); the
-compute layout is its own business.
+them last, x [lanes, positions, channels]. Each layer knows the names and shapes under which its weights are published
+(`published_shapes`) and takes them (`take`); in which layout it computes is its own business.
 """
 
 from collections.abc import Mapping
@@ -147,7 +147,8 @@ class CausalConv(Layer):
         self.past = layout.reserve(inputs, (taps - 1) * dilation + 1 - stride)
 
     def published_shapes(self) -> dict[str, Shape]:
-        return conv_shapes(self.outputs, self.inputs, self.taps, self.outputs, is_weight_normed=self.is_weight_normed)
+        weight = (self.outputs, self.inputs, self.taps)
+        return conv_shapes(weight=weight, bias=(self.outputs,), is_weight_normed=self.is_weight_normed)
 
     def take(self, tensors: Mapping[str, Tensor]) -> None:
         self.matrix = conv_weight(tensors).flatten(1)
@@ -183,8 +184,8 @@ class CausalTransposedConv(Layer):
         self.past = layout.reserve(inputs, seen - 1)
 
     def published_shapes(self) -> dict[str, Shape]:
-        taps = self.seen * self.stride
-        return conv_shapes(self.inputs, self.outputs, taps, self.outputs, is_weight_normed=self.is_weight_normed)
+        weight = (self.inputs, self.outputs, self.seen * self.stride)
+        return conv_shapes(weight=weight, bias=(self.outputs,), is_weight_normed=self.is_weight_normed)
 
     def take(self, tensors: Mapping[str, Tensor]) -> None:
         weight = conv_weight(tensors)  # [inputs, outputs, taps]
@@ -206,15 +207,15 @@ def taps_of(x: Tensor, carried: Carried, past: Span, *, size: int, stride: int =
     return windows(joined, frames=carried.frames, size=size, stride=stride, dilation=dilation)
 
 
-def conv_shapes(rows: int, columns: int, taps: int, biases: int, *, is_weight_normed: bool) -> dict[str, Shape]:
+def conv_shapes(*, weight: Shape, bias: Shape, is_weight_normed: bool) -> dict[str, Shape]:
     """Return the published names and shapes of a convolution's tensors."""
-    weight: dict[str, Shape] = {"conv.weight": (rows, columns, taps)}
-    if is_weight_normed:
-        weight = {
-            "conv.parametrizations.weight.original0": (rows, 1, 1),
-            "conv.parametrizations.weight.original1": (rows, columns, taps),
-        }
-    return {"conv.bias": (biases,), **weight}
+    if not is_weight_normed:
+        return {"conv.weight": weight, "conv.bias": bias}
+    return {
+        "conv.parametrizations.weight.original0": (weight[0], 1, 1),
+        "conv.parametrizations.weight.original1": weight,
+        "conv.bias": bias,
+    }
 
 
 def conv_weight(tensors: Mapping[str, Tensor]) -> Tensor:

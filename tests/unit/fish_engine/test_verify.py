@@ -86,6 +86,12 @@ def test_a_folder_without_golden_results_is_refused_by_name(tmp_path: Path) -> N
     assert f"{tmp_path / GOLDEN_FILE}: no such file" in result.output
 
 
+def test_a_device_that_cannot_be_used_is_named_with_what_can() -> None:
+    result = CliRunner().invoke(app, ["verify", "--device", "warp", str(GOLDEN / "s2_tiny")])
+    assert result.exit_code == 1
+    assert "device 'warp' cannot be used: expected cpu, or cuda on a machine that has it" in result.output
+
+
 def test_golden_results_of_neither_kind_are_refused(tmp_path: Path) -> None:
     save_file({"weather": torch.zeros(1)}, tmp_path / GOLDEN_FILE)
     with pytest.raises(BadCheckpoint, match=r"found \['weather'\]"):
