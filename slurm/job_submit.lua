@@ -68,6 +68,13 @@ local function class_of(job)
    return "training"
 end
 
+-- Where a script says that its work can be taken up again; quoted as shells quote.
+local function checkpoint_in(script)
+   local value = string.match(script, "FISH_CHECKPOINT='([^'\n]*)'") or string.match(script, 'FISH_CHECKPOINT="([^"\n]*)"')
+      or string.match(script, "FISH_CHECKPOINT=([^%s'\"]+)")
+   return value and string.gsub(value, "[%c;]", "_")
+end
+
 -- Commands of a shell script: no comments, no blanks, continued lines joined.
 local function commands_of(script)
    local commands = {}
@@ -96,7 +103,8 @@ local function why_unsafe(script)
    local commands = commands_of(script)
    local last = commands[#commands]
    if last == nil then return "the script runs nothing" end
-   if string.match(last, "^exec%s+[^|&;]+$") or catches_term(commands) then return nil end
+   local unquoted = string.gsub(string.gsub(last, "'[^']*'", "Q"), '"[^"]*"', "Q")
+   if string.match(unquoted, "^exec%s+[^|&;]+$") or catches_term(commands) then return nil end
    return "'" .. string.sub(last, 1, 60) .. "' would run as a child of the shell, which is not told of preemption, so its"
       .. " checkpoint would be lost: end the script with 'exec COMMAND', or let 'fish-slurm submit' write it"
 end
@@ -112,7 +120,7 @@ local function guard_yielding(job, class)
    if job.partition ~= nil and job.partition ~= partition then
       return refuse("%s runs in partition %s only, not in %s", class, partition, job.partition)
    end
-   local checkpoint = said(job, "FISH_CHECKPOINT") or string.match(job.script, "FISH_CHECKPOINT=(%S+)")
+   local checkpoint = said(job, "FISH_CHECKPOINT") or checkpoint_in(job.script)
    if checkpoint == nil or checkpoint == "" then
       return refuse("%s needs FISH_CHECKPOINT=PLACE: it is preempted at any moment and must resume from somewhere", class)
    end

@@ -96,13 +96,12 @@ def decide(view: ClusterView, work: Work, memory: Memory, limits: Limits) -> Pla
     idle = sum(node.idle_gpus for node in view.nodes)
     idle -= min(idle, _claimed_gpus(view, idle, limits))
     free_slots = _free_slots(own, work, stopped)
-    waiting = sum(1 for job in own if job.phase is Phase.PENDING and job.job_id not in held | stuck | surplus.keys())
+    barred = stuck | surplus.keys()
+    waiting = sum(1 for job in own if job.phase is Phase.PENDING and job.job_id not in barred and not job.is_held)
     wanted = max(0, idle + limits.pending_buffer - waiting) if view.nodes else 0
     actions: list[Action] = [Cancel(job_id=job_id, reason=reason) for job_id, reason in surplus.items()]
     actions += _holds(own, stuck - held - surplus.keys(), limits)
-    actions += [
-        StartNow(job_id=job.job_id) for job in own if _may_start(job, view.now_s, stuck | surplus.keys(), limits)
-    ]
+    actions += [StartNow(job_id=job.job_id) for job in own if _may_start(job, view.now_s, barred, limits)]
     actions += free_slots[: min(wanted, limits.submits_a_tick)]
     return Plan(
         actions=tuple(actions),
@@ -137,6 +136,8 @@ def _claimed_gpus(view: ClusterView, idle_gpus: int, limits: Limits) -> int:
     ]
     claimed = 0
     for job in view.jobs:
+        if claimed >= idle_gpus:
+            break
         work_class = class_of(job, limits)
         if not job.waits_for_gpus or not may_preempt(work_class, WorkClass.CLEANING):
             continue

@@ -7,6 +7,7 @@ The header is compared, so that a Slurm which prints something else is an error 
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import Final
 
 from fish_slurm.batch_file import read_label
@@ -88,6 +89,7 @@ def parse_labels(text: str) -> dict[int, Label]:
     return labels
 
 
+@cache  # a table repeats a few spellings thousands of times
 def count_gpus(tres: str) -> int:
     """Count GPUs in any of Slurm's spellings: gpu:4, gpu:h100:4(S:0-1), gres:gpu:2, gres/gpu:h100:2, gres/gpu=2."""
     total = 0
@@ -98,6 +100,7 @@ def count_gpus(tres: str) -> int:
     return total
 
 
+@cache
 def count_array_tasks(array_id: str) -> int:
     """Count what a pending array may run at once: 7 is 1, 5_3 is 1, 5_[1-6] is 6, 5_[1-10:3,20%2] is 2."""
     match = re.fullmatch(r"\d+_\[([^%\]]*)(?:%(\d+))?\]", array_id)
