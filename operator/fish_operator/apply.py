@@ -6,7 +6,8 @@ where a crash could come between: the note on a victim is written before its evi
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 
 import structlog
 
@@ -32,6 +33,16 @@ from fish_operator.status_pace import StatusPace
 _log = structlog.get_logger("fish_operator.apply")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """How acting went."""
+
+    is_accounted: bool
+    """Every status that was due is written."""
+    refusals: Mapping[str, str]
+    """By owner uid: why a pod of its could not be created."""
+
+
 class Applier:
     """Does what plans say."""
 
@@ -41,21 +52,30 @@ class Applier:
         self._count_failure = count_failure
         self._pace = StatusPace()
 
-    async def apply(self, plan: Plan) -> bool:
-        """Act on pods, then write what is due of the statuses; return whether every status write succeeded."""
-        await asyncio.gather(*(self._attempt(action) for action in plan.pods))
+    async def apply(self, plan: Plan) -> Applied:
+        """Act on pods, then write what is due of the statuses."""
+        answers = await asyncio.gather(*(self._attempt(action) for action in plan.pods))
         due = self._pace.due(plan.statuses, at_s=time.monotonic())
-        return all(await asyncio.gather(*(self._attempt(action) for action in due)))
+        written = await asyncio.gather(*(self._attempt(action) for action in due))
+        return Applied(
+            is_accounted=not any(written),
+            refusals={
+                action.owner_uid: problem
+                for action, problem in zip(plan.pods, answers, strict=True)
+                if problem and isinstance(action, CreateEngine | CreateWorker)
+            },
+        )
 
-    async def _attempt(self, action: PodAction | StatusAction) -> bool:
+    async def _attempt(self, action: PodAction | StatusAction) -> str | None:
+        """Return why the API server refused, None where it did not."""
         name = type(action).__name__
         try:
             await self._act(action)
         except ApiError as error:
             _log.warning("action failed", action=name, error=str(error))
             self._count_failure(name)
-            return False
-        return True
+            return error.message
+        return None
 
     async def _act(self, action: PodAction | StatusAction) -> None:
         match action:

@@ -24,9 +24,11 @@ def refused_spec(problem: SpecProblem) -> tuple[Condition, ...]:
     return (_condition("Ready", False, "InvalidSpec", problem.message),)
 
 
-def deployment_conditions(fleet: Fleet, placements: tuple[Placement, ...]) -> tuple[Condition, ...]:
+def deployment_conditions(
+    fleet: Fleet, placements: tuple[Placement, ...], refusal: str | None
+) -> tuple[Condition, ...]:
     """Return the conditions of a TTSDeployment; `placements` are those of its engines without a GPU."""
-    return (_ready(fleet), _metrics(fleet), _capacity(fleet, placements), _limits(fleet))
+    return (_ready(fleet), _metrics(fleet), _capacity(fleet, placements, refusal), _limits(fleet))
 
 
 def _ready(fleet: Fleet) -> Condition:
@@ -47,7 +49,9 @@ def _metrics(fleet: Fleet) -> Condition:
     return _condition("MetricsAvailable", False, reason, message)
 
 
-def _capacity(fleet: Fleet, placements: tuple[Placement, ...]) -> Condition:
+def _capacity(fleet: Fleet, placements: tuple[Placement, ...], refusal: str | None) -> Condition:
+    if refusal:
+        return _condition("CapacityAvailable", False, "PodRefused", refusal)
     if fleet.backoff.waiting:
         return _condition("CapacityAvailable", False, "BackOff", _failures(fleet.backoff.waiting))
     without = sum(isinstance(placement, NoRoom) for placement in placements)
@@ -70,12 +74,12 @@ def _limits(fleet: Fleet) -> Condition:
     return _condition("ScalingLimited", False, "Within", f"{replicas} replicas are within the limits")
 
 
-def job_conditions(crew: Crew) -> tuple[Condition, ...]:
+def job_conditions(crew: Crew, refusal: str | None) -> tuple[Condition, ...]:
     """Return the conditions of a CleaningJob."""
-    return (_running(crew), _complete(crew), _failed(crew))
+    return (_running(crew, refusal), _complete(crew), _failed(crew))
 
 
-def _running(crew: Crew) -> Condition:
+def _running(crew: Crew, refusal: str | None) -> Condition:
     running = sum(pod.stage is PodStage.READY for pod in crew.live)
     if running:
         return _condition("Running", True, "Working", "workers are on their way through the input")
@@ -85,6 +89,8 @@ def _running(crew: Crew) -> Condition:
         return _condition("Running", False, "Failed", "no more workers until the spec changes")
     if crew.backoff.waiting:
         return _condition("Running", False, "BackOff", _failures(crew.backoff.waiting))
+    if refusal:
+        return _condition("Running", False, "PodRefused", refusal)
     return _condition("Running", False, "NoFreeGpu", "every GPU is wanted for something that comes first")
 
 

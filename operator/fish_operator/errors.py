@@ -18,6 +18,7 @@ class ApiError(OperatorError):
 
     def __init__(self, *, verb: str, path: str, status: int, message: str) -> None:
         super().__init__(f"{verb} {path}: {status} {message}")
+        self.message = message
         self.status = status
         """HTTP status, or 0 when there was no answer."""
 

@@ -34,7 +34,13 @@ class History:
     sightings: Mapping[str, Sighting] = field(default_factory=dict)
     """By engine uid."""
     accounted: frozenset[str] = frozenset()
-    """Ended workers, by uid, that the counts contain."""
+    """Ended pods, by uid, that the counts contain."""
+    refusals: Mapping[str, str] = field(default_factory=dict)
+    """By owner uid: why the last round could not create its pods."""
+
+    def refused(self, refusals: Mapping[str, str]) -> "History":
+        """Return this history with what the API server refused to create."""
+        return replace(self, refusals=refusals)
 
     def not_accounting(self, before: "History") -> "History":
         """Return this history for when a status was not written: ends that it would have counted are still news."""

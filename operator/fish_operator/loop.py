@@ -11,6 +11,7 @@ from typing import Final, Protocol
 
 import structlog
 
+from fish_operator.apply import Applied
 from fish_operator.decide import decide
 from fish_operator.departures import Departures
 from fish_operator.errors import OperatorError
@@ -37,8 +38,8 @@ class Observes(Protocol):
 class Applies(Protocol):
     """Acts on plans."""
 
-    async def apply(self, plan: Plan) -> bool:
-        """Act; return whether every status was written."""
+    async def apply(self, plan: Plan) -> Applied:
+        """Act; return how it went."""
         ...
 
 
@@ -98,7 +99,8 @@ class ControlLoop:
             plan, history = decide(view, self._history)
         self._telemetry.record(plan, monotonic_s=view.monotonic_s)
         with self._telemetry.tick_s.labels("act").time():
-            is_accounted = await self._applier.apply(plan)
-        self._history = history if is_accounted else history.not_accounting(self._history)
-        if is_accounted:
+            applied = await self._applier.apply(plan)
+        history = history.refused(applied.refusals)
+        self._history = history if applied.is_accounted else history.not_accounting(self._history)
+        if applied.is_accounted:
             self._departures.forget(view.departed)

@@ -58,9 +58,14 @@ def scale_decided(fleet: Fleet) -> ScaleDecided | None:
 
 
 def deployment_status(
-    view: ClusterView, fleet: Fleet, placements: tuple[Placement, ...], arrived: Sequence[ReclaimEntry]
+    view: ClusterView,
+    fleet: Fleet,
+    placements: tuple[Placement, ...],
+    arrived: Sequence[ReclaimEntry],
+    *,
+    refusal: str | None,
 ) -> DeploymentStatus:
-    """Return the status of a deployment after this tick's decisions."""
+    """Return the status of a deployment after this tick's decisions; `refusal` is why its last pod was not created."""
     before = fleet.deployment.status
     decided = scale_decided(fleet)
     entries = (_decision_entry(decided, view.now_s),) if decided else ()
@@ -77,7 +82,9 @@ def deployment_status(
         load=load if fleet.demand.is_complete else before.load,
         decisions=(*before.decisions, *entries)[-MAX_DECISIONS:],
         reclaims=(*before.reclaims, *arrived)[-MAX_RECLAIMS:],
-        conditions=merge_conditions(before.conditions, deployment_conditions(fleet, placements), now_s=view.now_s),
+        conditions=merge_conditions(
+            before.conditions, deployment_conditions(fleet, placements, refusal), now_s=view.now_s
+        ),
     )
 
 
@@ -91,7 +98,9 @@ def _decision_entry(decided: ScaleDecided, now_s: float) -> DecisionEntry:
     )
 
 
-def job_status(view: ClusterView, crew: Crew, news: Sequence[WorkerEnded], *, created: int) -> JobStatus:
+def job_status(
+    view: ClusterView, crew: Crew, news: Sequence[WorkerEnded], *, created: int, refusal: str | None
+) -> JobStatus:
     """Return the status of a job; `news` are the ends that no status has counted, `created` the workers on their way."""
     before = crew.job.status
     units, items = _progress(view, crew)
@@ -110,7 +119,7 @@ def job_status(view: ClusterView, crew: Crew, news: Sequence[WorkerEnded], *, cr
         accounted_pods=tuple(sorted(end.pod.uid for end in crew.ended if end.pod in crew.workers)),
         completed_at=before.completed_at or (timestamp(view.now_s) if crew.is_complete else None),
         failed_generation=crew.job.generation if crew.is_failed else None,
-        conditions=merge_conditions(before.conditions, job_conditions(crew), now_s=view.now_s),
+        conditions=merge_conditions(before.conditions, job_conditions(crew, refusal), now_s=view.now_s),
     )
 
 

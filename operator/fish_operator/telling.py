@@ -41,7 +41,13 @@ def _deployments(scene: Scene) -> list[StatusAction]:
     for fleet in scene.fleets:
         key, before = fleet.deployment.key, fleet.deployment.status
         placements = tuple(seat.placement for seat in scene.seating.seats if seat.owner == key)
-        after = deployment_status(scene.view, fleet, placements, scene.arrived(fleet))
+        after = deployment_status(
+            scene.view,
+            fleet,
+            placements,
+            scene.arrived(fleet),
+            refusal=scene.history.refusals.get(fleet.deployment.uid),
+        )
         writes.append(WriteDeploymentStatus(key=key, status=after, before=before))
     return writes
 
@@ -51,7 +57,13 @@ def _jobs(scene: Scene, actions: Sequence[PodAction]) -> list[StatusAction]:
     for crew in scene.crews:
         key = crew.job.key
         created = sum(isinstance(action, CreateWorker) and action.owner == key for action in actions)
-        after = job_status(scene.view, crew, scene.news(crew), created=created)
+        after = job_status(
+            scene.view,
+            crew,
+            scene.news(crew),
+            created=created,
+            refusal=scene.history.refusals.get(crew.job.uid),
+        )
         writes.append(WriteJobStatus(key=key, status=after, before=crew.job.status))
     return writes
 

@@ -262,6 +262,17 @@ def test_a_job_that_workers_refuse_fails_with_the_reason_at_hand(stage: Stage):
     assert "exit code 65" in condition(stage.status("clean"), "Failed")["message"]
 
 
+def test_a_pod_that_the_api_server_refuses_is_explained_where_its_owner_is_looked_at(stage: Stage):
+    stage.serve()
+    stage.kubectl("patch", "tts", "voice", "--type=merge", "-p", '{"spec":{"priorityClassName":"absent","engine":{}}}')
+    stage.kubectl("delete", "pods", "--all", "--grace-period=1")
+    told = stage.eventually(
+        lambda: (now := condition(stage.status("tts"), "CapacityAvailable"))["status"] == "False" and now
+    )
+    assert told["reason"] == "PodRefused"
+    assert "no PriorityClass with name absent was found" in told["message"]
+
+
 def test_a_fixed_number_of_engines_follows_kubectl_scale(stage: Stage):
     stage.serve()
     stage.kubectl("patch", "tts", "voice", "--type=merge", "-p", '{"spec":{"autoscaling":null,"replicas":1}}')

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from fish_operator.apply import Applied
 from fish_operator.departures import Departures
 from fish_operator.errors import ApiError
 from fish_operator.loop import ALIVE_WITHIN_S, ControlLoop
@@ -19,6 +20,7 @@ class Scene:
         self.shown: list[ClusterView | Exception] = [view]
         self.plans: list[Plan] = []
         self.is_writable = True
+        self.refusals: dict[str, str] = {}
 
     async def view(self) -> ClusterView:
         now = self.shown.pop(0) if len(self.shown) > 1 else self.shown[0]
@@ -26,9 +28,9 @@ class Scene:
             raise now
         return now
 
-    async def apply(self, plan: Plan) -> bool:
+    async def apply(self, plan: Plan) -> Applied:
         self.plans.append(plan)
-        return self.is_writable
+        return Applied(is_accounted=self.is_writable, refusals=self.refusals)
 
 
 def loop_over(scene: Scene, departures: Departures | None = None, *, tick_s: float = 1.0) -> ControlLoop:
@@ -88,3 +90,19 @@ async def test_it_is_alive_while_rounds_go_through(make, monkeypatch):
     monkeypatch.setattr("fish_operator.loop.ALIVE_WITHIN_S", -1.0)
     assert not loop.is_alive()
     assert ALIVE_WITHIN_S > 10
+
+
+async def test_what_the_api_server_refused_is_told_where_the_owner_is_looked_at(make):
+    deployment, job = make.deployment(), make.job()
+    scene = Scene(make.view(deployments=[deployment], jobs=[job]))
+    loop = loop_over(scene)
+    scene.refusals = {deployment.uid: "exceeded quota: gpus", job.uid: "no PriorityClass fish-fill"}
+    await loop.tick()
+    scene.refusals = {}
+    await loop.tick()
+    await loop.tick()
+    told = [
+        [item.message for write in plan.statuses for item in write.status.conditions if item.reason == "PodRefused"]
+        for plan in scene.plans
+    ]
+    assert told == [[], ["exceeded quota: gpus", "no PriorityClass fish-fill"], []]
