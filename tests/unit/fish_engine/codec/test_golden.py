@@ -24,6 +24,17 @@ def test_sound_becomes_the_codes_of_the_reference(codec: Codec, golden: dict[str
     assert torch.equal(codec.encode(golden["wav"][None, None])[0], golden["codes"])
 
 
+def test_codes_of_a_beginning_are_the_beginning_of_the_codes(codec: Codec, golden: dict[str, Tensor]) -> None:
+    beginning = golden["wav"][None, None, : 5 * codec.config.samples_per_frame]
+    assert torch.equal(codec.encode(beginning)[0], golden["codes"][:, :5])
+
+
+def test_recordings_may_be_encoded_together(codec: Codec, golden: dict[str, Tensor]) -> None:
+    one = golden["wav"][None, None, :8192]
+    other = golden["wav"][None, None, 8192:16384]
+    assert torch.equal(codec.encode(torch.cat([one, other])), torch.cat([codec.encode(one), codec.encode(other)]))
+
+
 def test_a_last_frame_is_filled_with_silence(codec: Codec, golden: dict[str, Tensor]) -> None:
     sound = golden["wav"][None, None, :3000]
     padded = torch.nn.functional.pad(sound, (0, 2 * codec.config.samples_per_frame - 3000))
