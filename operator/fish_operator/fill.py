@@ -68,9 +68,8 @@ class Crew:
         return max(0, useful - len(self.live) - len(self.backoff.waiting))
 
 
-def read_crew(view: ClusterView, job: JobView, spec: JobSpec) -> Crew:
-    """Read one job's workers."""
-    workers = view.pods_of(job.key, WorkClass.CLEANING)
+def read_crew(view: ClusterView, job: JobView, spec: JobSpec, workers: tuple[PodView, ...]) -> Crew:
+    """Read one job by its workers."""
     gone = [pod for pod in view.departed if pod.owner == job.key and pod.work_class is WorkClass.CLEANING]
     ended = tuple(_read_end(pod) for pod in (*workers, *gone) if pod.end is not None)
     failed = [end.pod for end in ended if end.outcome == "failed"]

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
 
-from fish_contracts.priority import WorkClass
 from fish_operator.backoff import Backoff, backoff
 from fish_operator.demand import Demand, DemandWindow, Replicas, Target, measure, target
 from fish_operator.drain import first_to_drain
@@ -55,9 +54,14 @@ class Fleet:
         return tuple(pod for pod in self.engines if pod.stage is PodStage.ENDED and not is_failed(pod))
 
 
-def read_fleet(view: ClusterView, deployment: DeploymentView, spec: DeploymentSpec, window: DemandWindow) -> Fleet:
-    """Read one deployment's engines and decide how many there should be."""
-    engines = view.pods_of(deployment.key, WorkClass.INFERENCE)
+def read_fleet(
+    view: ClusterView,
+    deployment: DeploymentView,
+    spec: DeploymentSpec,
+    engines: tuple[PodView, ...],
+    window: DemandWindow,
+) -> Fleet:
+    """Read one deployment by its engines and decide how many there should be."""
     demand = measure(engines, view.loads)
     current = Replicas(
         live=sum(pod.stage in LIVE_STAGES and not pod.is_draining for pod in engines),

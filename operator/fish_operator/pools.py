@@ -1,6 +1,6 @@
 """Who holds which GPUs: the pools that placing draws from, and the state of every GPU. Pure."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -24,11 +24,16 @@ _WORKER_STATES: Final = {
 
 def node_pools(view: ClusterView) -> tuple[NodePool, ...]:
     """Return the GPUs of the nodes that take new pods."""
-    return tuple(_pool(node, _holding(view.pods, node), view) for node in view.nodes if node.is_schedulable)
+    holding = _holding_by_node(view.pods)
+    return tuple(_pool(node, holding[node.name], view) for node in view.nodes if node.is_schedulable)
 
 
-def _holding(pods: Iterable[PodView], node: NodeView) -> list[PodView]:
-    return [pod for pod in pods if pod.node == node.name and pod.gpus and pod.stage is not PodStage.ENDED]
+def _holding_by_node(pods: Iterable[PodView]) -> defaultdict[str, list[PodView]]:
+    holding: defaultdict[str, list[PodView]] = defaultdict(list)
+    for pod in pods:
+        if pod.node and pod.gpus and pod.stage is not PodStage.ENDED:
+            holding[pod.node].append(pod)
+    return holding
 
 
 def _pool(node: NodeView, pods: Sequence[PodView], view: ClusterView) -> NodePool:
@@ -56,13 +61,15 @@ def _holder(pod: PodView, view: ClusterView) -> Holder:
 def gpu_states(view: ClusterView) -> dict[GpuState, int]:
     """Return how many GPUs are in each state; they add up to all GPUs of all nodes."""
     states: Counter[GpuState] = Counter(dict.fromkeys(GpuState, 0))
+    holding = _holding_by_node(view.pods)
     for node in view.nodes:
         held: Counter[GpuState] = Counter()
-        for pod in _holding(view.pods, node) if node.gpus else ():
+        for pod in holding[node.name] if node.gpus else ():
             held[_state(pod)] += pod.gpus
         states.update(held)
         states[GpuState.FREE] += max(0, node.gpus - held.total())
-        states[GpuState.UNHEALTHY] += node.unhealthy_gpus
+        # A pod whose GPU broke under it still holds it.
+        states[GpuState.UNHEALTHY] += node.unhealthy_gpus - max(0, held.total() - node.gpus)
     return dict(states)
 
 

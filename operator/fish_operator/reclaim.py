@@ -3,15 +3,15 @@
 Nothing is decided on these times; they are for people. So they may be a little late after a restart, and never wrong in order.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
 from fish_contracts.priority import WorkClass
 from fish_operator.history import History, Sighting
 from fish_operator.notes import ReclaimNote
-from fish_operator.status import ReclaimEntry, ReclaimStages
-from fish_operator.view import ClusterView, DeploymentView, PodStage, PodView
+from fish_operator.status import DeploymentStatus, ReclaimEntry, ReclaimStages
+from fish_operator.view import ClusterView, PodStage, PodView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,12 +57,13 @@ def _no_later(now_s: float, written_s: float | None) -> float | None:
     return None if written_s is None else min(now_s, written_s + 1.0)
 
 
-def arrivals(view: ClusterView, deployment: DeploymentView, seen: Mapping[str, Sighting]) -> tuple[ReclaimEntry, ...]:
+def arrivals(
+    engines: Iterable[PodView], status: DeploymentStatus, seen: Mapping[str, Sighting], *, now_s: float
+) -> tuple[ReclaimEntry, ...]:
     """Return the reclaims whose engine is ready and that the status does not list yet."""
-    listed = {entry.pod_uid for entry in deployment.status.reclaims}
-    engines = view.pods_of(deployment.key, WorkClass.INFERENCE)
+    listed = {entry.pod_uid for entry in status.reclaims}
     return tuple(
-        _entry(pod, pod.note, seen.get(pod.uid, Sighting()), view.now_s)
+        _entry(pod, pod.note, seen.get(pod.uid, Sighting()), now_s)
         for pod in engines
         if pod.note and pod.stage is PodStage.READY and pod.uid not in listed
     )

@@ -1,8 +1,10 @@
 """What all parts of one decision share: the view, read into fleets, crews and seats. Pure."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from fish_contracts.priority import WorkClass
 from fish_operator.demand import DemandWindow
 from fish_operator.fill import Crew, read_crew
 from fish_operator.fleet import Fleet, read_fleet
@@ -13,6 +15,8 @@ from fish_operator.seating import Seating, seat_all
 from fish_operator.spec import DeploymentSpec, JobSpec
 from fish_operator.status import ReclaimEntry
 from fish_operator.view import ClusterView, ObjectKey, PodView
+
+_Owned = tuple[WorkClass | None, ObjectKey | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,17 +44,18 @@ class Scene:
 
     def arrived(self, fleet: Fleet) -> tuple[ReclaimEntry, ...]:
         """Return the reclaims that came to their end since the status was written."""
-        return arrivals(self.view, fleet.deployment, self.sightings)
+        return arrivals(fleet.engines, fleet.deployment.status, self.sightings, now_s=self.view.now_s)
 
 
 def read_scene(view: ClusterView, history: History) -> Scene:
     """Understand a view, with what is remembered."""
-    fleets = _fleets(view, history.windows)
+    pods = _pods_by_owner(view)
+    fleets = _fleets(view, history.windows, pods)
     return Scene(
         view=view,
         history=history,
         fleets=fleets,
-        crews=tuple(read_crew(view, job, job.spec) for job in view.jobs if isinstance(job.spec, JobSpec)),
+        crews=_crews(view, pods),
         seating=seat_all(view, fleets),
         short_since_s=_short_since(view, history, fleets),
         freeing=follow(view, history),
@@ -58,11 +63,35 @@ def read_scene(view: ClusterView, history: History) -> Scene:
     )
 
 
-def _fleets(view: ClusterView, windows: Mapping[ObjectKey, DemandWindow]) -> tuple[Fleet, ...]:
+def _pods_by_owner(view: ClusterView) -> defaultdict[_Owned, tuple[PodView, ...]]:
+    """Return each resource's pods, oldest first."""
+    owned: defaultdict[_Owned, tuple[PodView, ...]] = defaultdict(tuple)
+    for pod in sorted(view.pods, key=lambda pod: (pod.created_at_s, pod.key)):
+        owned[pod.work_class, pod.owner] += (pod,)
+    return owned
+
+
+def _fleets(
+    view: ClusterView, windows: Mapping[ObjectKey, DemandWindow], pods: Mapping[_Owned, tuple[PodView, ...]]
+) -> tuple[Fleet, ...]:
     return tuple(
-        read_fleet(view, deployment, deployment.spec, windows.get(deployment.key, DemandWindow()))
+        read_fleet(
+            view,
+            deployment,
+            deployment.spec,
+            pods[WorkClass.INFERENCE, deployment.key],
+            windows.get(deployment.key, DemandWindow()),
+        )
         for deployment in view.deployments
         if isinstance(deployment.spec, DeploymentSpec)
+    )
+
+
+def _crews(view: ClusterView, pods: Mapping[_Owned, tuple[PodView, ...]]) -> tuple[Crew, ...]:
+    return tuple(
+        read_crew(view, job, job.spec, pods[WorkClass.CLEANING, job.key])
+        for job in view.jobs
+        if isinstance(job.spec, JobSpec)
     )
 
 

@@ -140,8 +140,3 @@ class ClusterView:
     """By pod uid; engines that did not answer are absent."""
     progress: Mapping[str, ProgressReport]
     """By pod uid; workers that did not answer are absent."""
-
-    def pods_of(self, owner: ObjectKey, work_class: WorkClass) -> tuple[PodView, ...]:
-        """Return the pods of one custom resource, oldest first."""
-        mine = (pod for pod in self.pods if pod.owner == owner and pod.work_class is work_class)
-        return tuple(sorted(mine, key=lambda pod: (pod.created_at_s, pod.key)))

@@ -211,20 +211,6 @@ def test_killing_the_operator_in_the_middle_of_a_reclaim_costs_no_second_worker_
     assert after < before, "no worker was started and thrown away"
 
 
-def test_killing_the_operator_at_rest_changes_nothing(busy: Stage):
-    before = {pod["metadata"]["uid"] for pod in (*busy.running_workers(), *busy.ready_engines())}
-    old = operator_pod(busy.cluster)["status"]["containerStatuses"][0]["containerID"]
-    kill_operator(busy.cluster)
-    busy.eventually(lambda: _came_back(busy.cluster, old), within_s=60)
-    assert {pod["metadata"]["uid"] for pod in (*busy.running_workers(), *busy.ready_engines())} == before
-
-
-def _came_back(cluster: Cluster, old: str) -> bool:
-    found = json.loads(cluster.kubectl("get", "pods", "-n", OPERATOR_NAMESPACE, "-o", "json"))["items"]
-    statuses = [status for pod in found for status in pod["status"].get("containerStatuses", [])]
-    return any(status["ready"] and status["containerID"] != old for status in statuses)
-
-
 def test_engines_that_do_not_report_are_held_and_said_to_be_silent(busy: Stage):
     busy.say_loads({busy.first_engine_address(): 8, "*": 0})
     busy.settle(engines=2, workers=2)

@@ -357,6 +357,12 @@ def test_every_gpu_is_in_exactly_one_state(make, simulation):
     }
 
 
+def test_a_gpu_that_breaks_under_its_pod_is_counted_once(make, simulation):
+    simulation.view = make.view(nodes=[make.node("node-0", gpus=1, unhealthy_gpus=1)], pods=[make.engine(gpus=2)])
+    states = simulation.decide().gpu_states
+    assert sum(states.values()) == states["serving"] == 2
+
+
 def test_a_spec_that_cannot_be_used_is_told_and_nothing_is_touched(make, simulation):
     broken = make.deployment(desired=1)
     object.__setattr__(broken, "spec", SpecProblem(message="spec.model.source: missing"))

@@ -49,14 +49,14 @@ def test_a_failed_pod_blocks_its_place_until_its_time_is_over(make):
 
 def test_the_job_with_the_fewest_workers_is_served_first(make):
     one, two = make.job("one"), make.job("two")
-    view = make.view(pods=[make.worker(owner="one"), make.worker(owner="one")], jobs=[one, two])
-    crews = [read_crew(view, job, job.spec) for job in (one, two)]
+    working = (make.worker(owner="one"), make.worker(owner="one"))
+    crews = [read_crew(make.view(), one, one.spec, working), read_crew(make.view(), two, two.spec, ())]
     assert [crew.job.key.name for crew in share(crews, [2, 1])] == ["two", "two", "one"]
 
 
 def test_a_worker_of_two_gpus_is_not_split_over_nodes(make):
     job = make.job(gpus=2)
-    crews = [read_crew(make.view(jobs=[job]), job, job.spec)]
+    crews = [read_crew(make.view(), job, job.spec, ())]
     assert share(crews, [1, 1]) == []
     assert len(share(crews, [1, 3])) == 1
 
