@@ -127,8 +127,7 @@ class Codec(nn.Module):
     def encode_frames(self, samples: Tensor, carried: Carried) -> Tensor:
         """Return the codes [streams, codebooks, frames] of the next samples [streams, frames * samples_per_frame]."""
         lanes = samples.reshape(-1, 1, self.config.samples_per_frame)
-        with one_thread_per_product():
-            codes: Tensor = self.quantizer.encode(self.encoder(lanes, carried), carried)
+        codes = self.quantizer.encode(self.encoder(lanes, carried), carried)  # [lanes, codebooks]
         return codes.view(len(samples), carried.frames, -1).transpose(1, 2)
 
     def decode(self, codes: Tensor) -> Tensor:

@@ -18,7 +18,11 @@ order, and is slow with a few columns."""
 
 @contextmanager
 def one_thread_per_product() -> Iterator[None]:
-    """Let no BLAS call divide its sum among threads: with fewer lanes than threads MKL would, and round differently."""
+    """Let no BLAS call divide its sum among threads: with fewer lanes than threads MKL would, and round differently.
+
+    The number belongs to the process: only one thread at a time may be inside, and that is the loop that decodes. Encoding runs
+    beside it and goes without.
+    """
     threads = torch.get_num_threads()
     if threads == 1:
         yield
