@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from fish_local import build, fault_commands
+from fish_local import build, fault_commands, go_checks
 from fish_local.access import parsed_image_table
 from fish_local.cluster import Cluster
 from fish_local.demo.command import perform
@@ -35,6 +35,13 @@ def build_binaries() -> None:
     with explained(), narrator(console) as tell:
         for binary in build.ensure_built(tell).values():
             tell.say(str(binary))
+
+
+@app.command("check-go")
+def check_go_sources() -> None:
+    """Check the cluster's Go sources: format, vet, tests."""
+    with explained(), narrator(console) as tell:
+        go_checks.check(tell)
 
 
 @app.command("up")

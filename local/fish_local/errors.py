@@ -15,6 +15,10 @@ class BuildFailed(LocalError):
     """The Go sources of the cluster did not compile."""
 
 
+class CheckFailed(LocalError):
+    """The Go sources are not as they should be."""
+
+
 class PortTaken(LocalError):
     """A port that cannot be chosen freely is in use by somebody else."""
 
