@@ -125,6 +125,7 @@ func runInPlace(ctx context.Context, argv []string, at place) error {
 	command := exec.CommandContext(ctx, program, spec.argv[1:]...)
 	command.Env, command.Dir = spec.env, spec.dir
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	command.WaitDelay = time.Second
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
 	output, err := command.CombinedOutput()
 	if err != nil {

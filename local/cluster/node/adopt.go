@@ -2,10 +2,33 @@ package node
 
 import (
 	"context"
+	"net/netip"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
+
+// adoptAll starts the pods of an earlier life of this node, with the GPUs and addresses that they hold.
+func (p *provider) adoptAll() error {
+	records, err := readRecords(p.podsDir)
+	if err != nil {
+		return err
+	}
+	for _, record := range records {
+		uid := record.Pod.UID
+		w := newWorker(p.host, record, p.podDir(uid))
+		p.mutex.Lock()
+		p.workers[uid] = w
+		p.gpus.restore(uid, record.GPUs)
+		if address, err := netip.ParseAddr(record.Address); err == nil {
+			p.addresses.restore(uid, address)
+		}
+		p.mutex.Unlock()
+		w.adopt(p.ctx, record, time.Now())
+		go w.run(p.ctx)
+	}
+	return nil
+}
 
 // adopt continues what an earlier life of this node recorded: processes that still run are watched again, and the end of the
 // others is read from their exit files. It runs before the worker does.

@@ -17,6 +17,10 @@ import (
 const (
 	// pingPeriod is how soon a lost heartbeat is noticed.
 	pingPeriod = time.Second
+	// renewPeriod is how often the lease and the status are written. Kubernetes' 10 s leave a busy machine too few tries within
+	// the grace of a node that must be noticed soon when it is lost; and a node that was written off is Ready again only with
+	// its next status.
+	renewPeriod = 4 * time.Second
 	// podSyncWorkers is how many pods virtual-kubelet handles at once. Its calls into this package return at once.
 	podSyncWorkers = 4
 	// Retries: soon at first, and never given up, since a status is announced only when it changes.
@@ -43,8 +47,10 @@ func newControllers(
 	}
 	nodeController, err := vk.NewNodeController(
 		heartbeat{faultsFile: provider.host.faultsFile}, object, client.CoreV1().Nodes(),
-		vk.WithNodeEnableLeaseV1(client.CoordinationV1().Leases(corev1.NamespaceNodeLease), vk.DefaultLeaseDuration),
+		vk.WithNodeEnableLeaseV1WithRenewInterval(
+			client.CoordinationV1().Leases(corev1.NamespaceNodeLease), vk.DefaultLeaseDuration, renewPeriod),
 		vk.WithNodePingInterval(pingPeriod),
+		vk.WithNodeStatusUpdateInterval(renewPeriod),
 	)
 	if err != nil {
 		return controllers{}, fmt.Errorf("set up virtual-kubelet's node controller: %w", err)

@@ -2,10 +2,8 @@ package node
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -56,7 +54,7 @@ func newProvider(ctx context.Context, options Options, shared *host, pods corev1
 		gpus:      newGPUPool(options.Name, options.GPUs),
 		addresses: newAddressPool(options.PodCIDR),
 	}
-	shared.publish = func(pod *corev1.Pod) { p.notify(pod) }
+	shared.publish = p.announce
 	shared.release = p.release
 	shared.changed = p.writeStatusFile
 	if err := os.MkdirAll(p.podsDir, 0o755); err != nil {
@@ -74,25 +72,13 @@ func (p *provider) NotifyPods(_ context.Context, notify func(*corev1.Pod)) {
 	p.writeStatusFile()
 }
 
-func (p *provider) adoptAll() error {
-	records, err := readRecords(p.podsDir)
-	if err != nil {
-		return err
+// announce tells virtual-kubelet a pod's new status. It knows pods by name only, so the last words of a pod whose object has
+// gone must not be taken for those of a later pod of the same name.
+func (p *provider) announce(pod *corev1.Pod) {
+	if current, err := p.pods.Pods(pod.Namespace).Get(pod.Name); err == nil && current.UID != pod.UID {
+		return
 	}
-	for _, record := range records {
-		uid := record.Pod.UID
-		w := newWorker(p.host, record, p.podDir(uid))
-		p.mutex.Lock()
-		p.workers[uid] = w
-		p.gpus.restore(uid, record.GPUs)
-		if address, err := netip.ParseAddr(record.Address); err == nil {
-			p.addresses.restore(uid, address)
-		}
-		p.mutex.Unlock()
-		w.adopt(p.ctx, record, time.Now())
-		go w.run(p.ctx)
-	}
-	return nil
+	p.notify(pod)
 }
 
 // CreatePod starts a pod, or fails it when the node cannot hold it. Called again for a pod it has, it does nothing.
@@ -113,7 +99,7 @@ func (p *provider) CreatePod(_ context.Context, pod *corev1.Pod) error {
 		p.rejected[pod.UID] = true
 		refused := pod.DeepCopy()
 		refused.Status = rejectedStatus(pod, rejectionReason(err), err.Error(), metav1.Now())
-		go p.notify(refused)
+		go p.announce(refused)
 		return nil
 	}
 	w := newWorker(p.host, record, p.podDir(pod.UID))
@@ -121,42 +107,6 @@ func (p *provider) CreatePod(_ context.Context, pod *corev1.Pod) error {
 	p.workers[pod.UID] = w
 	go w.run(p.ctx)
 	return nil
-}
-
-// admit gives a pod what it needs of the node, or nothing. The caller holds the mutex.
-func (p *provider) admit(pod *corev1.Pod) (podRecord, error) {
-	if err := unsupported(pod); err != nil {
-		return podRecord{}, err
-	}
-	count := 0
-	for index := range pod.Spec.Containers {
-		count += requestedGPUs(&pod.Spec.Containers[index])
-	}
-	gpus, err := p.gpus.take(pod.UID, count)
-	if err != nil {
-		return podRecord{}, err
-	}
-	address, err := p.addresses.take(pod.UID)
-	if err == nil {
-		err = os.MkdirAll(p.podDir(pod.UID), 0o755)
-	}
-	if err != nil {
-		p.gpus.release(pod.UID)
-		p.addresses.release(pod.UID)
-		return podRecord{}, err
-	}
-	return podRecord{Pod: pod, Address: address.String(), GPUs: gpus, StartedAt: metav1.Now()}, nil
-}
-
-// rejectionReason is the pod's status.reason when the node refuses it.
-func rejectionReason(err error) string {
-	if full := new(outOfGPUsError); errors.As(err, &full) {
-		return "OutOf" + gpuResource
-	}
-	if lacking := new(unsupportedError); errors.As(err, &lacking) {
-		return "Unsupported"
-	}
-	return "UnexpectedAdmissionError"
 }
 
 // UpdatePod takes a newer version of a pod.

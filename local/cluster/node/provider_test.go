@@ -138,8 +138,14 @@ func TestALaterPodOfTheSameNameIsNotTakenForTheEarlier(t *testing.T) {
 		t.Fatalf("the node says that it has the later pod: UID %s", found.UID)
 	}
 	create(t, p, later)
-	announcedAs(t, announced, "old", corev1.PodFailed)
 	announcedAs(t, announced, "new", corev1.PodRunning)
+	earlier, _ := p.worker("old")
+	eventually(t, "the earlier pod is over", earlier.hasFinished)
+	for len(announced) > 0 {
+		if pod := <-announced; pod.UID == "old" {
+			t.Fatalf("the earlier pod's phase %s was announced under the later one's name", pod.Status.Phase)
+		}
+	}
 }
 
 func TestAPodThatAsksForTheUnsupportedIsRefusedWithTheField(t *testing.T) {
