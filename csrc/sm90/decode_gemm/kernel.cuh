@@ -1,0 +1,89 @@
+// D = A @ B^T for few tokens: bound by the bytes of B, so everything serves keeping loads of B in flight.
+//
+//   weights are the M operand of wgmma, tokens its N ("swapped"): a tile of 64 weight rows × 8…128 tokens wastes nothing
+//   one warp copies, warpgroups multiply; K is split over warpgroups, and where N is small over the CTAs of a cluster
+//   the first ring of weights is in flight before the previous kernel has ended
+#pragma once
+
+#include "config.h"
+#include "mainloop.cuh"
+#include "store_epilogue.cuh"
+#include "swiglu_epilogue.cuh"
+
+namespace fish::sm90 {
+
+template <class Config, template <class> class Epilogue>
+__global__ void __launch_bounds__(Config::kThreads)
+    decode_gemm(const __grid_constant__ CUtensorMap weights, const __grid_constant__ CUtensorMap activations,
+                const __grid_constant__ GemmParams params) {
+  using Finish = Epilogue<Config>;
+  extern __shared__ uint8_t unaligned[];
+  uint8_t* shared = unaligned + (-shared_address(unaligned) & (kSwizzleGroup - 1));
+  const SharedLayout<Config, Finish::kScaleBlocks> layout(blocks_per_cta(params.blocks, Finish::kCtasAlongK));
+
+  const int warp = __shfl_sync(~0u, threadIdx.x / 32, 0);  // known to the compiler to be the same in all lanes
+  const int warpgroup = warp / 4;
+  Cta<Config> cta;
+  cta.ring = {shared_address(shared), shared_address(shared) + layout.barriers};
+  cta.local = reinterpret_cast<float*>(shared);
+  cta.incoming = reinterpret_cast<float*>(shared + layout.incoming);
+  cta.rank = blockIdx.x % Config::kCluster;
+  // CTAs that read the same weights for different tokens are neighbours: the second read finds them in L2.
+  const int tile = blockIdx.x / Config::kCluster;
+  const int token_tiles = (params.tokens + Config::kTokens - 1) / Config::kTokens;
+  cta.row = (tile / token_tiles * (Config::kCluster / Finish::kCtasAlongK) + cta.rank / Finish::kCtasAlongK) * Config::kRows;
+  cta.token = tile % token_tiles * Config::kTokens;
+  cta.tokens = min(Config::kTokens, params.tokens - cta.token);
+  cta.k_group = warpgroup / Config::kWarpgroupsAlongRows;
+  cta.row_group = warpgroup % Config::kWarpgroupsAlongRows;
+  cta.is_math = warp < Config::kMathThreads / 32;
+  const BlockRange range(cta.rank % Finish::kCtasAlongK, Finish::kCtasAlongK, params.blocks);
+  float* weight_scales = reinterpret_cast<float*>(shared + layout.weight_scales);
+
+  // Weight scales go first: behind a ring of weights they would wait for it.
+  if (cta.is_math) {
+#pragma unroll
+    for (int index = 0; index < Finish::kScaleBlocks; ++index) {
+      const float* source = params.weight_scales +
+                            static_cast<size_t>(Finish::scale_row(params, cta.row, index)) * params.blocks + range.first;
+      for (int i = threadIdx.x; i < range.count; i += Config::kMathThreads) {
+        copy_float(shared_address(weight_scales + index * range.count + i), source + i);
+      }
+    }
+  } else if (threadIdx.x % 32 == 0) {
+    if (params.trigger_before_last >= kTriggerAtStart) let_next_kernel_start();
+    cta.ring.init();
+    if constexpr (Config::kCluster > 1) barrier_expect_bytes(cta.ring.reduced(), Finish::expected_bytes(cta.tokens));
+    fence_barrier_init();
+  }
+  __syncwarp();
+  if constexpr (Config::kCluster > 1) cluster_arrive_relaxed();
+  __syncthreads();
+
+  float sums[Config::kTokens / 2] = {};
+  if (!cta.is_math) {
+    if (threadIdx.x % 32 == 0) {
+      const Producer<Config> producer{cta.ring, &weights, &activations, range, cta.row, cta.token};
+      producer.run(params, shared_address(shared + layout.activation_scales));
+    }
+    __syncwarp();
+  } else {
+    const int first = Finish::scale_index(cta.row, cta.thread_row());
+    const int second = Finish::scale_index(cta.row, cta.thread_row() + 8);
+    const Multiplier<Config, Finish::kScaleBlocks == 1> multiplier{cta.ring,
+                                        reinterpret_cast<const float*>(shared + layout.activation_scales),
+                                        {weight_scales + first * range.count, weight_scales + second * range.count},
+                                        min(Config::kTokens, params.tokens_padded),
+                                        range.count,
+                                        cta.k_group,
+                                        cta.row_group};
+    copied_floats_wait();
+    wait_for_previous_kernel();
+    sync_threads<Config::kMathThreads>(1);
+    if constexpr (Config::kActivationBytes == 1) barrier_wait(cta.ring.scales(), 0);
+    multiplier.run(sums);
+  }
+  Finish::run(cta, params, sums);
+}
+
+}  // namespace fish::sm90
