@@ -218,4 +218,3 @@ func (w *worker) nextWake(now time.Time) time.Time {
 	}
 	return next
 }
-
