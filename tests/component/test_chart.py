@@ -7,11 +7,15 @@ from typing import Any
 
 import pytest
 import yaml
+from pydantic import TypeAdapter
+from pydantic.alias_generators import to_camel
 
 from fish_contracts.labels import FILL_PRIORITY_CLASS, SERVING_PRIORITY_CLASS
 from fish_contracts.priority import WorkClass, preemption_policy, priority_value
 from fish_local.cluster import Cluster
 from fish_local.errors import CommandFailed
+from fish_operator.spec_edge import read_deployment_spec, read_job_spec
+from fish_operator.status import DeploymentStatus, JobStatus
 
 ROOT = Path(__file__).parents[2]
 CHART = str(ROOT / "helm" / "fish-tts")
@@ -102,6 +106,67 @@ def test_the_operators_pod_fits_the_restricted_pod_security_standard(rendered: l
 def test_one_operator_at_a_time_decides(rendered: list[Json]):
     (deployment,) = of_kind(rendered, "Deployment")
     assert (deployment["spec"]["replicas"], deployment["spec"]["strategy"]) == (1, {"type": "Recreate"})
+
+
+def crd_schemas(rendered: list[Json], kind: str) -> Json:
+    (crd,) = (item for item in of_kind(rendered, "CustomResourceDefinition") if item["spec"]["names"]["kind"] == kind)
+    return crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+
+
+def sample(schema: Json) -> Any:
+    """Return a value that has every field of a schema."""
+    if "default" in schema and schema["type"] != "object":
+        return schema["default"]
+    match schema["type"]:
+        case "object":
+            return {name: sample(field) for name, field in schema["properties"].items()}
+        case "array":
+            return [sample(schema["items"])]
+        case "integer":
+            return schema.get("minimum", 1)
+        case _:
+            return "1"
+
+
+def names(schema: Json, definitions: Json) -> Json | None:
+    """Return the field names of a pydantic schema as nested keys, in the CRD's spelling."""
+    for choice in (schema, *schema.get("anyOf", [])):
+        found = definitions[choice["$ref"].rsplit("/", 1)[1]] if "$ref" in choice else choice
+        if "properties" in found:
+            return {to_camel(name): names(field, definitions) for name, field in found["properties"].items()}
+        if found.get("type") == "array":
+            return names(found["items"], definitions)
+    return None
+
+
+def crd_names(schema: Json) -> Json | None:
+    if "properties" in schema:
+        return {name: crd_names(field) for name, field in schema["properties"].items()}
+    return crd_names(schema["items"]) if "items" in schema else None
+
+
+@pytest.mark.parametrize(("kind", "status"), [("TTSDeployment", DeploymentStatus), ("CleaningJob", JobStatus)])
+def test_the_api_server_keeps_every_field_of_a_status(rendered: list[Json], kind: str, status: type):
+    """A field that the CRD lacks would be dropped without a word."""
+    written = TypeAdapter(status).json_schema()
+    assert names(written, written.get("$defs", {})) == crd_names(crd_schemas(rendered, kind)["status"])
+
+
+def test_the_operator_understands_every_field_of_a_spec(rendered: list[Json]):
+    tts_spec = sample(crd_schemas(rendered, "TTSDeployment")["spec"])
+    del tts_spec["replicas"]
+    assert read_deployment_spec(tts_spec).pod.priority_class == SERVING_PRIORITY_CLASS
+    assert read_job_spec(sample(crd_schemas(rendered, "CleaningJob")["spec"])).recipe == "quick"
+
+
+def test_defaults_of_the_crds_are_those_of_the_operator(rendered: list[Json]):
+    full = sample(crd_schemas(rendered, "TTSDeployment")["spec"])
+    read = read_deployment_spec({"model": full["model"], "autoscaling": {"max": full["autoscaling"]["max"]}})
+    assert read.scaling == read_deployment_spec({"model": full["model"], "autoscaling": full["autoscaling"]}).scaling
+    assert (
+        read.pod.grace_s
+        == read_deployment_spec({"model": full["model"], "replicas": 1, "drain": full["drain"]}).pod.grace_s
+    )
 
 
 @pytest.mark.parametrize(
