@@ -104,7 +104,9 @@ local function why_unsafe(script)
    local last = commands[#commands]
    if last == nil then return "the script runs nothing" end
    local unquoted = string.gsub(string.gsub(last, "'[^']*'", "Q"), '"[^"]*"', "Q")
-   if string.match(unquoted, "^exec%s+[^|&;]+$") or catches_term(commands) then return nil end
+   local tail = string.match(unquoted, "^.*;%s*(.-)$") or unquoted
+   tail = string.match(tail, "^.*&&%s*(.-)$") or tail
+   if string.match(tail, "^exec%s+[^|&;]+$") or catches_term(commands) then return nil end
    return "'" .. string.sub(last, 1, 60) .. "' would run as a child of the shell, which is not told of preemption, so its"
       .. " checkpoint would be lost: end the script with 'exec COMMAND', or let 'fish-slurm submit' write it"
 end

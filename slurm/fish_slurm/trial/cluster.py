@@ -96,13 +96,18 @@ class TrialCluster:
     def stop(self) -> None:
         """End all jobs and daemons that this cluster started."""
         with contextlib.suppress(SlurmFailed, subprocess.TimeoutExpired):
-            self.command("scancel", "--user", "root", "--full")
-            self.wait_until(lambda: not self.command("squeue", "-h").strip(), "no jobs", timeout_s=8)
+            self.cancel_all()
         run = self.plan.root / "run"
         for pid_file in [*sorted(run.glob("slurmd-*.pid")), run / "slurmctld.pid", run / "slurmdbd.pid"]:
             self.stop_daemon(pid_file.stem, signal.SIGKILL)  # asked kindly, each takes two seconds to save its state
         database.stop(self.plan)
         _end(_pid_in(self.plan.root / "munge/run/munged.pid"), signal.SIGKILL)
+
+    def cancel_all(self) -> None:
+        """Cancel every job and return once none is left."""
+        for partition in ("train", "serve", "clean"):
+            self.command("scancel", "--full", "--partition", partition)
+        self.wait_until(lambda: not self.command("squeue", "-h").strip(), "an empty queue", timeout_s=15)
 
     def wait_until(self, claim: Callable[[], bool], name: str, *, timeout_s: float) -> None:
         """Return once `claim` holds; raise SlurmFailed, with what slurmctld last complained of, if it does not in time."""

@@ -3,10 +3,14 @@
 `FISH_SLURM_SCALE=full` runs the same tests with the repeats that the bars ask for (`make soak`).
 """
 
+import contextlib
 import itertools
+import json
 import os
 import shutil
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -126,39 +130,56 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[trial.TrialCluster]:
-    """A Slurm of the test module's own."""
+def slurm(request: pytest.FixtureRequest) -> Iterator[trial.TrialCluster]:
+    """A Slurm of the test module's own, of `NODES` nodes with `GPUS_PER_NODE` fake GPUs where the module says so."""
     if reason := trial.missing_parts():
         pytest.skip(reason)
     root = Path(tempfile.mkdtemp(prefix="fish-slurm-"))
     try:
-        with trial.running(trial.plan_here(root)) as running:
+        nodes, gpus = getattr(request.module, "NODES", 2), getattr(request.module, "GPUS_PER_NODE", 4)
+        with trial.running(trial.plan_here(root, nodes=nodes, gpus_per_node=gpus)) as running:
             yield running
     finally:
         shutil.rmtree(root, ignore_errors=True)
 
 
 @pytest.fixture
-def site(cluster: trial.TrialCluster) -> Iterator[Site]:
+def site(slurm: trial.TrialCluster) -> Iterator[Site]:
     """An empty cluster before each test."""
-    site = Site(cluster)
+    site = Site(slurm)
     site.events.write_text("")
     yield site
-    cluster.command("scancel", "--user", "root", "--full")
-    site.until(lambda: not cluster.command("squeue", "-h").strip(), "an empty queue")
+    slurm.cancel_all()
 
 
-@pytest.fixture(scope="session")
-def stand_in_command() -> tuple[str, ...]:
-    """How a node starts the stand-in worker."""
-    return STAND_IN_COMMAND
+@pytest.fixture
+def filling(site: Site) -> Callable[..., contextlib.AbstractContextManager["subprocess.Popen[bytes]"]]:
+    """Run `fish-slurm fill` for the length of a `with` block, by default on a backlog of stand-in workers."""
+
+    @contextlib.contextmanager
+    def fill(max_workers: int, buffer: int = 4, **changes: object) -> Iterator["subprocess.Popen[bytes]"]:
+        job = {"name": "demo", "input": str(site.events), "output": str(site.root / "out"), "recipe": "any", "cpus": 1}
+        worker = changes.pop("worker", STAND_IN_COMMAND)
+        cleaning_jobs = [job | {"max_workers": max_workers} | changes]
+        backlog = {"run_folder": str(site.root / "runs"), "worker": list(worker), "cleaning_jobs": cleaning_jobs}
+        (site.root / "backlog.yaml").write_text(json.dumps(backlog))  # each JSON is YAML
+        command = [sys.executable, "-m", "fish_slurm", "fill", str(site.root / "backlog.yaml")]
+        options = ["--interval", "0.5", "--metrics-port", "0", "--buffer", str(buffer)]
+        filler = subprocess.Popen([*command, *options], env=site.cluster.environment)
+        try:
+            yield filler
+        finally:
+            filler.terminate()
+            filler.wait(timeout=20)
+
+    return fill
 
 
 @pytest.fixture(scope="session")
 def repeats() -> Callable[[int], int]:
-    """Return how often to repeat what the bar asks `full` times: all of it in the soak, a tenth (at least 3) otherwise."""
+    """Return how often to repeat what the bar asks `full` times: all of it in the soak, a twentieth (at least 3) otherwise."""
     whole = os.environ.get("FISH_SLURM_SCALE") == "full"
-    return lambda full: full if whole else max(3, full // 10)
+    return lambda full: full if whole else max(3, full // 20)
 
 
 @pytest.fixture

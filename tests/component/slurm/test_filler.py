@@ -4,42 +4,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-
-import pytest
-
-
-@pytest.fixture
-def filling(site, stand_in_command):
-    """Run `fish-slurm fill` on a backlog of stand-in workers."""
-
-    @contextmanager
-    def fill(max_workers: int, buffer: int = 4) -> Iterator[subprocess.Popen]:
-        backlog = site.root / "backlog.yaml"
-        backlog.write_text(
-            f"""
-run_folder: {site.root}/runs
-worker: {list(stand_in_command)}
-cleaning_jobs:
-  - name: demo
-    input: {site.events}
-    output: {site.root}/out
-    recipe: any
-    max_workers: {max_workers}
-    cpus: 1
-"""
-        )
-        command = [sys.executable, "-m", "fish_slurm", "fill", str(backlog)]
-        options = ["--interval", "0.5", "--metrics-port", "0", "--buffer", str(buffer)]
-        filler = subprocess.Popen([*command, *options], env=site.cluster.environment)
-        try:
-            yield filler
-        finally:
-            filler.terminate()
-            filler.wait(timeout=20)
-
-    return fill
 
 
 def test_idle_gpus_are_cleaning_within_1500_ms_of_the_end_of_training(site, filling, repeats, figure):

@@ -1,7 +1,7 @@
 """The filler's decisions: what fills idle GPUs, what waits, what is held, and that nothing is ever taken."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fish_contracts.priority import WorkClass
@@ -144,6 +144,7 @@ VIEWS = st.builds(
 LIMITS = Limits(partition_classes={"clean": WorkClass.CLEANING, "serve": WorkClass.INFERENCE})
 
 
+@settings(max_examples=40)
 @given(view=VIEWS)
 def test_only_its_own_pending_jobs_are_ever_touched(view):
     plan = decide(view, {"demo": 4}, Memory(), LIMITS)
@@ -154,6 +155,7 @@ def test_only_its_own_pending_jobs_are_ever_touched(view):
     assert touched <= own_pending
 
 
+@settings(max_examples=40)
 @given(view=VIEWS)
 def test_a_slot_never_gets_a_second_job(view):
     plan = decide(view, {"demo": 4}, Memory(), LIMITS)
@@ -163,6 +165,7 @@ def test_a_slot_never_gets_a_second_job(view):
     assert len(submitted) == len(set(submitted))
 
 
+@settings(max_examples=40)
 @given(view=VIEWS)
 def test_deciding_twice_from_the_same_view_changes_nothing(view):
     first = decide(view, {"demo": 4}, Memory(), LIMITS)

@@ -82,6 +82,8 @@ def test_the_generated_batch_file_passes_and_is_stamped(guard, worker_job):
     "script",
     [
         GOOD_SCRIPT,
+        "#!/bin/sh\ncd /x && export FISH_CHECKPOINT=/out; exec python3 w.py\n",
+        "#!/bin/sh\nFISH_CHECKPOINT=/out\ncd /x && exec python3 w.py\n",
         "#!/usr/bin/env python3\nFISH_CHECKPOINT=1\nwork()\n",
         "#!/bin/sh\nFISH_CHECKPOINT=/o\ntrap 'kill -TERM $pid' TERM\npython3 w.py &\npid=$!\nwait $pid\nwait $pid\n",
         "#!/bin/bash\n# FISH_CHECKPOINT=/o\nmodule load cuda\nexec srun python3 w.py\n# the end\n\n",
