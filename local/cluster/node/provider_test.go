@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"encoding/json"
 	"net/netip"
 	"os"
@@ -22,13 +23,15 @@ func testNode(t *testing.T) (*provider, cache.Indexer, chan *corev1.Pod) {
 	s := newStage(t)
 	store := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	options := Options{Name: "node-0", GPUs: 2, PodCIDR: netip.MustParsePrefix("127.1.0.0/16"), StateDir: t.TempDir()}
-	p, err := newProvider(t.Context(), options, s.host, corev1listers.NewPodLister(store))
+	// Not the test's own context: that one ends before the clean-up, which must still end the pods.
+	life, end := context.WithCancel(context.Background())
+	p, err := newProvider(life, options, s.host, corev1listers.NewPodLister(store))
 	if err != nil {
 		t.Fatal(err)
 	}
 	announced := make(chan *corev1.Pod, 1000)
 	p.NotifyPods(t.Context(), func(pod *corev1.Pod) { announced <- pod })
-	t.Cleanup(p.shutDown)
+	t.Cleanup(func() { p.shutDown(); end() })
 	return p, store, announced
 }
 
