@@ -7,6 +7,7 @@ from statistics import quantiles
 from typing import Final
 
 RECLAIM_BAR_S: Final = 15.0
+"""95th percentile from load seen to engine ready that two cores with nothing else to do should keep."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +56,6 @@ def percentile(values: Sequence[float], percent: int) -> float:
 
 def broken_promises(report: Report) -> Sequence[str]:
     """Say in a sentence each what should not have happened; empty after a good run."""
-    reclaim_p95_s = percentile(report.reclaim_s, 95)
     checks = (
         (report.scale_ups >= 2, f"the operator scaled up {report.scale_ups} times, at least 2 expected"),
         (report.scale_downs >= 1, "the operator never scaled down"),
@@ -69,9 +69,10 @@ def broken_promises(report: Report) -> Sequence[str]:
         (report.items_expected > 0, "the cleaning job had no items"),
         (report.items_lost == 0, f"{report.items_lost} items were lost"),
         (report.items_doubled == 0, f"{report.items_doubled} items were committed twice"),
-        (
-            reclaim_p95_s <= RECLAIM_BAR_S,
-            f"reclaiming a GPU took {reclaim_p95_s:.1f} s at the 95th percentile, {RECLAIM_BAR_S:.0f} s allowed",
-        ),
     )
     return [sentence for holds, sentence in checks if not holds]
+
+
+def is_slow(report: Report) -> bool:
+    """Tell whether reclaiming took longer than it should on two cores with nothing else to do; slow is not wrong."""
+    return percentile(report.reclaim_s, 95) > RECLAIM_BAR_S
