@@ -20,7 +20,7 @@ def normal(seed: int, *shape: int) -> Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(rows=WIDTHS, inputs=WIDTHS, outputs=st.sampled_from([2, 3, 8, 17, 64, 192]), together=st.integers(1, 6))
 def test_a_product_of_rows_is_the_same_however_many_lanes_there_are(
     rows: int, inputs: int, outputs: int, together: int
@@ -32,7 +32,7 @@ def test_a_product_of_rows_is_the_same_however_many_lanes_there_are(
     assert torch.equal(torch.cat(parts), whole)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(positions=WIDTHS, inputs=WIDTHS, outputs=st.sampled_from([1, 2, 3, 8, 17, 64, 192]), together=st.integers(1, 6))
 def test_a_product_of_columns_is_the_same_however_many_lanes_there_are(
     positions: int, inputs: int, outputs: int, together: int

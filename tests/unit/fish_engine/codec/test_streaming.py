@@ -50,7 +50,7 @@ def test_the_number_of_threads_changes_no_sample(
         torch.set_num_threads(before)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(sizes=st.lists(st.integers(1, 9), min_size=1, max_size=12))
 def test_any_mixture_of_chunks_gives_the_offline_samples(
     codec: Codec, random_codes: Tensor, offline: Tensor, sizes: list[int]
@@ -58,7 +58,7 @@ def test_any_mixture_of_chunks_gives_the_offline_samples(
     assert torch.equal(streamed(StreamingDecoder(codec, max_streams=1), cut(random_codes, sizes)), offline)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(data=st.data())
 def test_streams_that_share_batches_from_different_places_do_not_touch_each_other(
     codec: Codec, data: st.DataObject
