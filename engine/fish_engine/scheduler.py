@@ -94,11 +94,14 @@ class _Supply:
 
 def _make_room(running: list[Request], supply: _Supply, block_size: int) -> list[int]:
     """Drop the youngest of `running` until the decodes of the others find their blocks; return who went."""
+    needed = {request.request_id: _missing_blocks(request, block_size) for request in running if _is_decoding(request)}
+    missing = sum(needed.values())
     preempted = []
-    while sum(_missing_blocks(request, block_size) for request in running if _is_decoding(request)) > supply.count:
+    while missing > supply.count:
         youngest = running.pop()
         preempted.append(youngest.request_id)
         supply.add(youngest.blocks)
+        missing -= needed.get(youngest.request_id, 0)
     return preempted
 
 

@@ -4,6 +4,7 @@ Requests go in and come back from any thread. The bound is checked at the door, 
 not come in time.
 """
 
+import logging
 import math
 import threading
 from collections.abc import Callable
@@ -11,13 +12,11 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Final
 
-import structlog
-
 from fish_engine.engine import Audio, Engine, Event, Failed, Speech
 from fish_engine.errors import BadRequest, Draining, Overloaded
 from fish_engine.telemetry import EngineMetrics
 
-_log = structlog.get_logger(__name__)
+_log = logging.getLogger(__name__)
 _FAILURE: Final = "the engine failed and will start anew"
 
 

@@ -127,13 +127,15 @@ class DepthMemory:
         """Depth that is stored; the caller moves it on after each pass."""
 
     def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """Store and mix; q [B, n, H, D], the n positions after `filled`. More than one only at the start of a frame."""
-        end = self.filled + q.shape[1]
-        assert self.filled == 0 or q.shape[1] == 1
-        self._keys[layer, :, :, self.filled : end] = k.transpose(1, 2)
-        self._values[layer, :, :, self.filled : end] = v.transpose(1, 2)
+        """Store and mix; q [B x n, H, D], the n positions after `filled`. More than one only at the start of a frame."""
+        rows = self._keys.shape[1]
+        q, k, v = (torch.unflatten(part, 0, (rows, -1)).transpose(1, 2) for part in (q, k, v))  # [B, H or KVH, n, D]
+        end = self.filled + q.shape[2]
+        assert self.filled == 0 or q.shape[2] == 1
+        self._keys[layer, :, :, self.filled : end] = k
+        self._values[layer, :, :, self.filled : end] = v
         keys, values = self._keys[layer, :, :, :end], self._values[layer, :, :, :end]
-        return _attend(q.transpose(1, 2), keys, values, is_causal=q.shape[1] > 1).transpose(1, 2)
+        return _attend(q, keys, values, is_causal=q.shape[2] > 1).transpose(1, 2).flatten(0, 1)
 
 
 def _attend(q: Tensor, k: Tensor, v: Tensor, *, mask: Tensor | None = None, is_causal: bool = False) -> Tensor:

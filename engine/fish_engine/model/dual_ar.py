@@ -105,10 +105,11 @@ class DualAR(nn.Module):
 
     def fast_logits(self, inputs: Tensor, memory: DepthMemory) -> Tensor:
         """Return logits [B, n, codes] for fast inputs [B, n, dim], and count them as stored."""
-        positions = slice(memory.filled, memory.filled + inputs.shape[1])
-        logits: Tensor = self.fast.output(self.fast.run(inputs, positions, memory))
-        memory.filled = positions.stop
-        return logits
+        rows, depth = inputs.shape[:2]
+        positions = torch.arange(memory.filled, memory.filled + depth, device=inputs.device).repeat(rows)
+        logits: Tensor = self.fast.output(self.fast.run(inputs.flatten(0, 1), positions, memory))
+        memory.filled += depth
+        return torch.unflatten(logits, 0, (rows, depth))
 
 
 def trace(model: DualAR, prompt: Tensor, frames: Tensor) -> tuple[Tensor, Tensor]:
