@@ -51,12 +51,15 @@ class Applier:
         self._images = images
         self._count_failure = count_failure
         self._pace = StatusPace()
+        self._failing: frozenset[str] = frozenset()
+        """What failed in the round before, so that a failure that lasts is logged once."""
 
     async def apply(self, plan: Plan) -> Applied:
         """Act on pods, then write what is due of the statuses."""
         answers = await asyncio.gather(*(self._attempt(action) for action in plan.pods))
         due = self._pace.due(plan.statuses, at_s=time.monotonic())
         written = await asyncio.gather(*(self._attempt(action) for action in due))
+        self._failing = frozenset(filter(None, (*answers, *written)))
         return Applied(
             is_accounted=not any(written),
             refusals={
@@ -72,7 +75,8 @@ class Applier:
         try:
             await self._act(action)
         except ApiError as error:
-            _log.warning("action failed", action=name, error=str(error))
+            if error.message not in self._failing:
+                _log.warning("action failed", action=name, error=str(error))
             self._count_failure(name)
             return error.message
         return None
@@ -80,7 +84,7 @@ class Applier:
     async def _act(self, action: PodAction | StatusAction) -> None:
         match action:
             case CreateEngine() | CreateWorker():
-                await self._create(action)
+                await self._api.create(pods_in(action.owner.namespace), pod_manifest(action, self._images))
             case EvictWorker():
                 await self._evict(action)
             case DrainEngine():
@@ -89,15 +93,6 @@ class Applier:
                 await _ignoring_gone(self._api.delete(pod(action.pod.key), uid=action.pod.uid, grace_s=0))
             case _:
                 await self._write_status(action)
-
-    async def _create(self, action: CreateEngine | CreateWorker) -> None:
-        try:
-            await self._api.create(pods_in(action.owner.namespace), pod_manifest(action, self._images))
-        except ApiError as error:
-            if (
-                not error.is_conflict
-            ):  # a name that is taken: an earlier attempt got through, the next look will show it
-                raise
 
     async def _evict(self, action: EvictWorker) -> None:
         note: dict[str, Json] = {"metadata": {"annotations": {RECLAIM: write_note(action.note)}}}

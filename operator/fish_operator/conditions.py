@@ -34,7 +34,7 @@ def deployment_conditions(
 def _ready(fleet: Fleet) -> Condition:
     ready = sum(pod.stage is PodStage.READY for pod in fleet.live)
     needed = fleet.spec.scaling.min_replicas if isinstance(fleet.spec.scaling, AutoScaling) else fleet.target.replicas
-    message = f"{ready} of {fleet.target.replicas} engines are ready, at least {needed} must be"
+    message = f"{ready} of {fleet.target.replicas} engines are ready, at least {needed} must be{_obstacles(fleet.live)}"
     return _condition("Ready", ready >= needed, "EnoughEngines" if ready >= needed else "TooFewEngines", message)
 
 
@@ -80,18 +80,18 @@ def job_conditions(crew: Crew, refusal: str | None) -> tuple[Condition, ...]:
 
 
 def _running(crew: Crew, refusal: str | None) -> Condition:
-    running = sum(pod.stage is PodStage.READY for pod in crew.live)
-    if running:
+    if any(pod.stage is PodStage.READY for pod in crew.live):
         return _condition("Running", True, "Working", "workers are on their way through the input")
-    if crew.is_complete:
-        return _condition("Running", False, "Complete", "nothing is left to do")
-    if crew.is_failed:
-        return _condition("Running", False, "Failed", "no more workers until the spec changes")
-    if crew.backoff.waiting:
-        return _condition("Running", False, "BackOff", _failures(crew.backoff.waiting))
-    if refusal:
-        return _condition("Running", False, "PodRefused", refusal)
-    return _condition("Running", False, "NoFreeGpu", "every GPU is wanted for something that comes first")
+    causes = (
+        (crew.is_complete, "Complete", "nothing is left to do"),
+        (crew.is_failed, "Failed", "no more workers until the spec changes"),
+        (bool(crew.backoff.waiting), "BackOff", _failures(crew.backoff.waiting)),
+        (refusal is not None, "PodRefused", refusal or ""),
+        (bool(crew.live), "Starting", f"workers are starting{_obstacles(crew.live)}"),
+        (True, "NoFreeGpu", "every GPU is wanted for something that comes first"),
+    )
+    reason, message = next((reason, message) for holds, reason, message in causes if holds)
+    return _condition("Running", False, reason, message)
 
 
 def _complete(crew: Crew) -> Condition:
@@ -109,6 +109,11 @@ def _failed(crew: Crew) -> Condition:
         return before or _condition("Failed", True, "WorkerRefused", "a worker refused the spec")
     advice = f"starting again cannot help; see kubectl logs {end.pod.key.name}"
     return _condition("Failed", True, "WorkerRefused", f"{_failure(end.pod)}: {advice}")
+
+
+def _obstacles(pods: Sequence[PodView]) -> str:
+    obstacles = [f"{pod.key.name} waits: {pod.waiting}" for pod in pods if pod.waiting]
+    return "".join(f"; {obstacle}" for obstacle in obstacles)
 
 
 def _failures(pods: Sequence[PodView]) -> str:

@@ -67,6 +67,7 @@ def pod_view(pod: PodOnWire) -> PodView:
         scheduled_at_s=scheduled.last_transition_time if scheduled else None,
         started_at_s=_started_at_s(pod),
         ready_at_s=ready.last_transition_time if ready and ready.status == "True" else None,
+        waiting=_waiting(pod),
         failures=int(annotations.get(FAILURES, "0")),
         note=read_note(annotations.get(RECLAIM)),
         end=_end(pod),
@@ -110,6 +111,11 @@ def _started_at_s(pod: PodOnWire) -> float | None:
     states = [item.state for item in pod.status.container_statuses]
     times = [part.started_at for state in states for part in (state.running, state.terminated) if part]
     return min((time for time in times if time is not None), default=None)
+
+
+def _waiting(pod: PodOnWire) -> str:
+    reasons = (item.state.waiting for item in pod.status.container_statuses if item.state.waiting)
+    return "; ".join(f"{one.reason}: {one.message}" if one.message else one.reason for one in reasons)[:LONGEST_MESSAGE]
 
 
 def _end(pod: PodOnWire) -> PodEnd | None:

@@ -92,6 +92,8 @@ class PodView:
     scheduled_at_s: float | None
     started_at_s: float | None
     ready_at_s: float | None
+    waiting: str
+    """What keeps it from starting, as its node puts it; may be empty."""
     failures: int
     """How often in a row its predecessors failed."""
     note: ReclaimNote | None

@@ -58,6 +58,11 @@ class _Running(_Wire):
     started_at: Time | None = None
 
 
+class _Waiting(_Wire):
+    reason: str = ""
+    message: str = ""
+
+
 class _Terminated(_Wire):
     exit_code: int
     reason: str = ""
@@ -67,6 +72,7 @@ class _Terminated(_Wire):
 
 
 class _ContainerState(_Wire):
+    waiting: _Waiting | None = None
     running: _Running | None = None
     terminated: _Terminated | None = None
 

@@ -117,6 +117,7 @@ class Make:
             scheduled_at_s=NOW_S - 100,
             started_at_s=NOW_S - 99 + number / 1000,
             ready_at_s=NOW_S - 90,
+            waiting="",
             failures=0,
             note=None,
             end=None,

@@ -372,6 +372,18 @@ def test_a_spec_that_cannot_be_used_is_told_and_nothing_is_touched(make, simulat
     assert status_of(plan, "voice").conditions[0].message == "spec.model.source: missing"
 
 
+def test_what_keeps_pods_from_starting_is_told_where_their_owner_is_looked_at(make, simulation):
+    stuck = {"stage": PodStage.STARTING, "waiting": "ErrImagePull: no such image"}
+    simulation.view = make.view(
+        pods=[make.engine(**stuck), make.worker(**stuck)], deployments=[make.deployment(desired=1)], jobs=[make.job()]
+    )
+    plan = simulation.tick()
+    ready = next(item for item in status_of(plan, "voice").conditions if item.type == "Ready")
+    running = next(item for item in status_of(plan, "librivox").conditions if item.type == "Running")
+    assert "ErrImagePull: no such image" in ready.message
+    assert (running.reason, "ErrImagePull: no such image" in running.message) == ("Starting", True)
+
+
 # --- laws ---
 
 

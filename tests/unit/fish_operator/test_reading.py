@@ -60,6 +60,13 @@ def test_an_engine_is_in_the_stage_that_its_status_says(raw: PodOnWire, stage: P
     assert pod_view(raw).stage is stage
 
 
+def test_what_keeps_a_pod_from_starting_is_read():
+    waiting = {"waiting": {"reason": "ErrImagePull", "message": "no such image"}}
+    assert pod_view(pod(phase="Pending", containerStatuses=[{"name": "engine", "state": waiting}])).waiting == (
+        "ErrImagePull: no such image"
+    )
+
+
 def test_a_worker_is_ready_when_its_process_runs():
     labels = {"fish-tts.io/class": "cleaning", "fish-tts.io/owner": "librivox"}
     assert pod_view(pod(labels=labels, **running())).stage is PodStage.READY
