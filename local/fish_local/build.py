@@ -130,10 +130,13 @@ def _build(recipe: Recipe, binary: Path, narrator: Narrator) -> None:
 
 def _packages(go: Path, recipe: Recipe, narrator: Narrator) -> list[str]:
     """Return every package that goes into a binary; Go fetches the modules that it does not have yet."""
+    is_first = True
 
     def tell(line: str) -> None:
-        if line.startswith(_GO_SAYS):
-            narrator.say(line.removeprefix(_GO_SAYS))
+        nonlocal is_first
+        if line.startswith(_GO_SAYS) and is_first:
+            narrator.say(f"{line.removeprefix(_GO_SAYS)}, and all other modules that are not here yet")
+            is_first = False
 
     lines = _run([go, "list", "-deps", recipe.package], tell)
     return [line for line in lines if not line.startswith(_GO_SAYS)]

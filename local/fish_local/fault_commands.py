@@ -78,7 +78,7 @@ def ignore_sigterm(pods: PodArgument, *, state: StateOption = DEFAULT_STATE) -> 
 def slow_exit(
     pods: PodArgument,
     *,
-    delay_s: Annotated[float, typer.Option(min=0.0, help="How late pods are told to stop, in seconds.")],
+    delay_s: Annotated[float, typer.Option("--delay", min=0.0, help="How late pods are told to stop, in seconds.")],
     state: StateOption = DEFAULT_STATE,
 ) -> None:
     """Tell pods late to stop."""
