@@ -71,7 +71,7 @@ class TTSBody(_Body):
     top_p: float = Field(default=0.7, ge=0.0, le=1.0)
     repetition_penalty: float = Field(default=1.0, ge=0.9, le=2.0)
     max_new_tokens: int = Field(default=1024, ge=1, le=32_768)
-    """Frames at most, each of 46 ms."""
+    """Frames at most, each of 46 ms, for every `chunk_length` characters of text."""
     seed: int | None = Field(default=None, ge=-(2**63), lt=2**63)
     prosody: ProsodyBody = ProsodyBody()
     streaming: bool = True

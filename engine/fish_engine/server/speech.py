@@ -1,5 +1,6 @@
 """From a checked body to what the engine runs."""
 
+import math
 import secrets
 from collections.abc import Sequence
 from typing import Final
@@ -38,8 +39,12 @@ def prepare(body: TTSBody, loaded: LoadedEngine) -> Speech:
 
 
 def _frame_limit(body: TTSBody, room: int) -> int:
-    """Return how many frames the utterance may have: what was asked, what such a text can last, and what fits."""
-    longest = min(body.max_new_tokens, _FRAMES_FOR_ANY_TEXT + _FRAMES_PER_CHAR * len(body.text))
+    """Return how many frames the utterance may have: what was asked, what such a text can last, and what fits.
+
+    Fish Audio counts `max_new_tokens` for each piece of `chunk_length` characters, so a long text has several times as many.
+    """
+    asked = body.max_new_tokens * math.ceil(len(body.text) / body.chunk_length)
+    longest = min(asked, _FRAMES_FOR_ANY_TEXT + _FRAMES_PER_CHAR * len(body.text))
     likely = min(longest, _FRAMES_FOR_ANY_TEXT + _LIKELY_FRAMES_PER_CHAR * len(body.text))
     if room < likely:
         raise BadRequest(

@@ -39,6 +39,12 @@ def test_the_frame_limit_is_the_least_of_what_is_asked_what_the_text_can_last_an
     assert fitting.frame_limit == loaded.model.config.slow.max_positions - len(fitting.prompt)
 
 
+def test_the_frames_asked_for_count_for_each_chunk_of_text(loaded):
+    text = "Hello there. " * 9  # 117 characters
+    assert prepare(body(text=text, max_new_tokens=40, chunk_length=100), loaded).frame_limit == 80
+    assert prepare(body(text=text, max_new_tokens=40), loaded).frame_limit == 40
+
+
 def test_a_text_that_would_be_cut_short_is_refused_with_numbers(loaded):
     with pytest.raises(BadRequest, match=r"text \(1300 characters\) and references leave room for \d+ frames"):
         prepare(body(text="Hello there. " * 100), loaded)
