@@ -1,23 +1,27 @@
-"""The loop's one turn: plan, run, commit, speak.
+"""The loop's one turn: plan, launch, commit, land, speak.
 
-add ──► scheduler.plan ──► runner.run ──► scheduler.commit ──► codec ──► on_event
-             ▲                                    │
-             └──────────── next step ─────────────┘
+add ──► scheduler.plan ──► runner.launch ──► scheduler.commit ──► land ──► codec ──► on_event
+             ▲                                     │
+             └───────────── next step ─────────────┘
+
+A plan is committed as soon as it is launched, as if no request ended with it. Where the runner looks ahead, the next step is
+launched before the frames of the last one are read; a request that turns out to have ended takes part once more, for nothing.
 """
 
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 from torch import Tensor, stack
 
 from fish_engine.batch import Utterance
 from fish_engine.codec.stream import ChunkPolicy, StreamView, client_lead_s, plan_chunks
 from fish_engine.codec.streaming import StreamingDecoder
+from fish_engine.model.dual_ar import DualAR
 from fish_engine.model.sampling import SamplingParams
 from fish_engine.request import FinishReason, Request
-from fish_engine.runner import Runner
 from fish_engine.scheduler import Scheduler, StepPlan
 from fish_engine.telemetry import EngineMetrics
 
@@ -58,6 +62,41 @@ class Failed:
 Event = Audio | Finished | Failed
 
 
+class Flight(Protocol):
+    """A step that has been launched."""
+
+    def columns(self) -> Mapping[int, Tensor]:
+        """Return the new column [1 + codebooks] of each request that drew a frame, on the host; wait for it if need be."""
+        ...
+
+
+class FrameRunner(Protocol):
+    """What turns plans into frames."""
+
+    @property
+    def model(self) -> DualAR:
+        """The model that speaks."""
+        ...
+
+    @property
+    def lookahead(self) -> int:
+        """Steps that may be launched before the frames of an earlier one are read."""
+        ...
+
+    def launch(self, plan: StepPlan, utterances: Mapping[int, Utterance]) -> Flight:
+        """Start a step. The work of later ones comes after it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Step:
+    """A step under way."""
+
+    flight: Flight
+    at_limit: Mapping[int, FinishReason]
+    """Requests whose last frame this is, unless it is the end mark."""
+
+
 @dataclass(slots=True, kw_only=True)
 class _Stream:
     """One request from its admission to its last sample."""
@@ -82,7 +121,7 @@ class Engine:
         self,
         *,
         scheduler: Scheduler,
-        runner: Runner,
+        runner: FrameRunner,
         decoder: StreamingDecoder,
         metrics: EngineMetrics,
         chunks: ChunkPolicy | None = None,
@@ -93,6 +132,7 @@ class Engine:
         self._metrics = metrics
         self._chunks = chunks or ChunkPolicy()
         self._streams: dict[int, _Stream] = {}
+        self._under_way: deque[_Step] = deque()
         metrics.cache_blocks.set(scheduler.pool.total)
 
     @property
@@ -132,8 +172,12 @@ class Engine:
             self._observe_admissions(plan, started_at_s)
             work = (*plan.prefills, *plan.decodes)
             utterances = {item.request_id: self._streams[item.request_id].utterance for item in work}
-            columns = self._runner.run(plan, utterances)
-            self._commit(plan, columns)
+            flight = self._runner.launch(plan, utterances)
+            at_limit = self._scheduler.commit(plan, {item.request_id: False for item in work if item.draws_frame})
+            self._under_way.append(_Step(flight=flight, at_limit=at_limit))
+        while len(self._under_way) > (0 if plan.is_empty else self._runner.lookahead):
+            self._land(self._under_way.popleft())
+        if not plan.is_empty:
             self._observe_step(plan, time.monotonic() - started_at_s)
         self._speak()
         self._metrics.cache_blocks_used.set(self._scheduler.pool.used_count)
@@ -144,14 +188,19 @@ class Engine:
             self.remove(request_id)
             stream.on_event(Failed(message=message))
 
-    def _commit(self, plan: StepPlan, columns: Mapping[int, Tensor]) -> None:
+    def _land(self, step: _Step) -> None:
+        """Take the frames of a step, those of requests that have gone or ended meanwhile aside."""
         end_id = self._runner.model.im_end_id
-        is_end = {request_id: int(column[0]) == end_id for request_id, column in columns.items()}
-        for request_id, column in columns.items():
-            if not is_end[request_id]:
-                self._take_frame(self._streams[request_id], column)
-        for request_id, reason in self._scheduler.commit(plan, is_end).items():
-            self._streams[request_id].finish_reason = reason
+        for request_id, column in step.flight.columns().items():
+            stream = self._streams.get(request_id)
+            if stream is None or stream.finish_reason is not None:
+                continue
+            if int(column[0]) == end_id:
+                self._scheduler.remove(request_id)
+                stream.finish_reason = FinishReason.END
+                continue
+            self._take_frame(stream, column)
+            stream.finish_reason = step.at_limit.get(request_id)
 
     def _take_frame(self, stream: _Stream, column: Tensor) -> None:
         if stream.slot is None:

@@ -10,6 +10,7 @@ and in a crowd.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import torch
@@ -27,14 +28,32 @@ CPU_BUCKETS: Final = (16,)
 GPU_BUCKETS: Final = (1, 2, 4, 8, 16, 32, 64)
 
 
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """Frames that are there."""
+
+    _columns: dict[int, Tensor]
+
+    def columns(self) -> dict[int, Tensor]:
+        """Return the new column [1 + codebooks] of each request that drew a frame."""
+        return self._columns
+
+
 class Runner:
     """Holds the model and the pages; the plan says which request has which."""
+
+    lookahead: Final = 0
+    """A step is done when it has been launched, so nothing is gained by launching the next one blindly."""
 
     def __init__(self, model: DualAR, store: PagedKeyValues) -> None:
         self.model = model
         self._store = store
         self._buckets = CPU_BUCKETS if model.device.type == "cpu" else GPU_BUCKETS
         self._largest = self._buckets[-1]
+
+    def launch(self, plan: StepPlan, utterances: Mapping[int, Utterance]) -> Landed:
+        """Run a plan and return what holds the new columns."""
+        return Landed(self.run(plan, utterances))
 
     @torch.inference_mode()
     def run(self, plan: StepPlan, utterances: Mapping[int, Utterance]) -> dict[int, Tensor]:
