@@ -29,7 +29,9 @@ def test_nan_stays_in_its_element_and_infinity_poisons_its_block(device):
     x[0, 3], x[1, 200] = float("nan"), float("inf")
     values, scales = kernels.quantize_fp8(x.to(device))
     wanted_values, wanted_scales = reference.quantize_fp8(x)
-    assert same_bits(values, wanted_values)
+    number = ~wanted_values.float().isnan()  # a NaN has no sign to agree on
+    assert torch.equal(values.float().isnan().cpu(), ~number)
+    assert torch.equal(values.cpu().float()[number], wanted_values.float()[number])
     assert torch.equal(scales.cpu(), wanted_scales)
-    assert values[0].isnan().sum() == 1
+    assert values[0].float().isnan().sum() == 1
     assert scales[1, 1].isinf()

@@ -92,4 +92,5 @@ def pack_mx_scales(exponents: Tensor) -> Tensor:
 
 def unpack_mx_scales(packed: Tensor, rows: int) -> Tensor:
     """Undo `pack_mx_scales`: uint8 [rows, K/32]."""
-    return packed[:, :rows].t().contiguous().view(torch.uint8)
+    words = torch.empty(rows, packed.shape[0], dtype=torch.int32, device=packed.device)
+    return words.copy_(packed[:, :rows].t()).view(torch.uint8)
