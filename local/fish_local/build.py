@@ -34,8 +34,9 @@ _GO_SAYS: Final = "go: "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """One binary of build.json."""
+    """One binary of the build.json in `sources`."""
 
+    sources: Path
     name: str
     package: str
     ldflags: str
@@ -52,14 +53,17 @@ def recipes(sources: Path) -> dict[str, Recipe]:
     plan = json.loads((sources / "build.json").read_text())
     flags = tuple(plan.get("flags", ()))
     return {
-        binary["name"]: Recipe(name=binary["name"], package=binary["package"], ldflags=binary["ldflags"], flags=flags)
+        binary["name"]: Recipe(
+            sources=sources, name=binary["name"], package=binary["package"], ldflags=binary["ldflags"], flags=flags
+        )
         for binary in plan["binaries"]
     }
 
 
-def fingerprint(recipe: Recipe, sources: Path) -> str:
+def fingerprint(recipe: Recipe) -> str:
     """Return a hash of all that a binary is made of: the flags, the pinned modules and, where they matter, our sources."""
-    digest = hashlib.sha256(repr(recipe).encode())
+    sources = recipe.sources
+    digest = hashlib.sha256(repr((recipe.name, recipe.package, recipe.ldflags, recipe.flags)).encode())
     files = [sources / "go.mod", sources / "go.sum"]
     if recipe.is_ours:
         files += sorted(path for path in sources.rglob("*.go") if not path.name.endswith("_test.go"))
@@ -74,19 +78,19 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fish-tts"
 
 
-def ensure_built(narrator: Narrator, *names: str) -> dict[str, Path]:
+def ensure_built(narrator: Narrator, *names: str, sources: Path = SOURCES) -> dict[str, Path]:
     """Return the programs named, or all, building those that the cache lacks.
 
     Raises:
         BuildFailed: with the end of the compiler's output.
         ToolMissing: there is no Go and none can be installed.
     """
-    planned = recipes(SOURCES)
+    planned = recipes(sources)
     return {name: _ensure(planned[name], narrator) for name in names or planned}
 
 
 def _ensure(recipe: Recipe, narrator: Narrator) -> Path:
-    folder = cache_folder() / fingerprint(recipe, SOURCES)
+    folder = cache_folder() / fingerprint(recipe)
     binary = folder / recipe.name
     if not binary.exists():
         with _locked(folder.with_suffix(".lock"), recipe.name, narrator):
@@ -112,18 +116,11 @@ def _build(recipe: Recipe, binary: Path, narrator: Narrator) -> None:
 
     with tempfile.TemporaryDirectory(dir=binary.parent) as scratch:
         draft = Path(scratch) / recipe.name
-        command: list[str | Path] = [
-            go,
-            "build",
-            "-v",
-            *recipe.flags,
-            "-ldflags",
-            recipe.ldflags,
-            "-o",
-            draft,
-            recipe.package,
-        ]
-        _run(command, count)
+        settings = [*recipe.flags, "-ldflags", recipe.ldflags]
+        command: list[str | Path] = [go, "build", "-v", *settings, "-o", draft, recipe.package]
+        _run(command, recipe.sources, count)
+        if fingerprint(recipe) != binary.parent.name:
+            raise BuildFailed(f"the sources of {recipe.name} were edited while it was built: build it again")
         draft.rename(binary)
     narrator.advance(work, total, total)
 
@@ -138,15 +135,15 @@ def _packages(go: Path, recipe: Recipe, narrator: Narrator) -> list[str]:
             narrator.say(f"{line.removeprefix(_GO_SAYS)}, and all other modules that are not here yet")
             is_first = False
 
-    lines = _run([go, "list", "-deps", recipe.package], tell)
+    lines = _run([go, "list", "-deps", recipe.package], recipe.sources, tell)
     return [line for line in lines if not line.startswith(_GO_SAYS)]
 
 
-def _run(command: Sequence[str | Path], saw: Callable[[str], None]) -> list[str]:
+def _run(command: Sequence[str | Path], folder: Path, saw: Callable[[str], None]) -> list[str]:
     """Run a command of Go, showing each line that it prints to `saw`; return them all."""
     lines = []
     with subprocess.Popen(
-        command, cwd=SOURCES, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:
         assert process.stdout is not None
         for line in map(str.rstrip, process.stdout):
@@ -154,7 +151,7 @@ def _run(command: Sequence[str | Path], saw: Callable[[str], None]) -> list[str]
             saw(line)
     if process.returncode:
         end = "\n".join(lines[-_LAST_LINES:])
-        raise BuildFailed(f"`{' '.join(map(str, command))}` in {SOURCES} ended with {process.returncode}:\n{end}")
+        raise BuildFailed(f"`{' '.join(map(str, command))}` in {folder} ended with {process.returncode}:\n{end}")
     return lines
 
 

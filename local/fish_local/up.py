@@ -1,6 +1,7 @@
 """Brings the cluster of a state folder up or down, whatever state the folder is in."""
 
 import shutil
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import assert_never
 from fish_local import access, build, processes, state
 from fish_local.api import ApiServer
 from fish_local.components import Blueprint
-from fish_local.errors import DifferentCluster
+from fish_local.errors import DifferentCluster, LocalError
 from fish_local.launch import Launcher, stop_everything, write_files
 from fish_local.layout import Layout
 from fish_local.network import choose_network, listeners_of_this_machine, moved_ports
@@ -28,6 +29,8 @@ def bring_up(
     Raises:
         LocalError: it cannot be started; the message says what was found and what to do.
     """
+    if sys.platform != "linux":
+        raise LocalError(f"a cluster needs Linux, where every address of 127.0.0.0/8 is there; this is {sys.platform}")
     verdict = look_at(layout)
     if isinstance(verdict, Running | Wounded) and shape not in (None, verdict.record.shape):
         raise DifferentCluster(
