@@ -5,7 +5,7 @@ import fcntl
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import assert_never
@@ -44,14 +44,15 @@ class Filler:
         view = self._observe()
         plan = decide(view, self._backlog.work, self._memory, self._limits)
         self._memory = plan.memory
+        self._telemetry.saw(view, plan)
         self._report_stopped(plan)
         for action in plan.actions:
             self._apply(action)
-        self._telemetry.saw(view, plan)
+            self._telemetry.did(action)
         return plan
 
     def run(self, stop: threading.Event, *, interval_s: float) -> None:
-        """Tick until told to stop. A cluster that cannot be read is asked less and less often, and nothing is concluded."""
+        """Tick until told to stop. A Slurm that does not answer, or refuses workers, is asked less and less often."""
         pause_s = interval_s
         while not stop.wait(pause_s):
             begun_s = time.perf_counter()
@@ -61,7 +62,7 @@ class Filler:
             except FishSlurmError as error:
                 self._telemetry.failed()
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
-                _log.warning("cannot read the cluster", error=str(error), next_try_s=pause_s)
+                _log.warning("Slurm does not take part", error=str(error), next_try_s=pause_s)
             self._telemetry.looped(time.perf_counter() - begun_s)
 
     def _observe(self) -> ClusterView:
@@ -69,28 +70,30 @@ class Filler:
         return ClusterView(now_s=time.time(), jobs=jobs, nodes=nodes, summaries=self._runs.summaries(jobs))
 
     def _apply(self, action: Action) -> None:
+        match action:
+            case StartNow():
+                self._change(self._backend.start_now, action.job_id)
+            case Hold():
+                _log.warning("job held", job=action.job_id, reason=action.reason)
+                self._change(self._backend.hold, action.job_id)
+            case Cancel():
+                _log.info("job removed", job=action.job_id, reason=action.reason)
+                self._change(self._backend.cancel_pending, action.job_id)
+            case Submit():
+                # A refusal here would be the same for the next worker: it ends the tick, and `run` slows down.
+                worker = replace(self._backlog.worker(action.name), slot=action.slot)
+                job_id = self._backend.submit(batch_file(worker))
+                _log.info("worker submitted", cleaning_job=action.name, slot=action.slot, job=job_id)
+            case _:
+                assert_never(action)
+
+    def _change(self, call: Callable[[int], None], job_id: int) -> None:
         try:
-            match action:
-                case StartNow():
-                    self._backend.start_now(action.job_id)
-                case Hold():
-                    self._backend.hold(action.job_id)
-                    _log.warning("job held", job=action.job_id, reason=action.reason)
-                case Cancel():
-                    self._backend.cancel_pending(action.job_id)
-                    _log.info("job removed", job=action.job_id, reason=action.reason)
-                case Submit():
-                    worker = replace(self._backlog.worker(action.name), slot=action.slot)
-                    job_id = self._backend.submit(batch_file(worker))
-                    _log.info("worker submitted", cleaning_job=action.name, slot=action.slot, job=job_id)
-                case _:
-                    assert_never(action)
+            call(job_id)
         except SlurmFailed as error:
-            # Often only late: the job began to run, or ended, since it was seen. The next look tells.
+            # Mostly only late: the job began to run, or ended, since it was seen. The next look tells.
             self._telemetry.failed()
-            _log.warning("Slurm refused", action=type(action).__name__, error=str(error))
-        else:
-            self._telemetry.did(action)
+            _log.info("Slurm refused a change", job=job_id, error=str(error))
 
     def _report_stopped(self, plan: Plan) -> None:
         for name, reason in plan.stopped.items():

@@ -160,7 +160,10 @@ def _lay_out(plan: TrialPlan) -> None:
         shutil.chown(plan.root / folder, "slurm")
     (plan.etc / "slurm.conf").write_text(slurm_conf(plan))
     (plan.etc / "gres.conf").write_text(gres_conf(plan))
-    shutil.copy(SLURM_FOLDER / "job_submit.lua", plan.etc)
+    guard = (SLURM_FOLDER / "job_submit.lua").read_text()
+    if plan.mode == "qos":
+        guard = guard.replace("local USE_QOS = false", "local USE_QOS = true")
+    (plan.etc / "job_submit.lua").write_text(guard)
     for name in plan.node_names():
         (plan.root / "spool" / name).mkdir()
         (plan.root / "dev" / name).mkdir()

@@ -23,7 +23,10 @@ def start(plan: TrialPlan, command: Command) -> None:
     command("sh", str(plan.conf / "fish-qos.sh"))
     command("sacctmgr", "-i", "add", "cluster", "fish-trial")
     command("sacctmgr", "-i", "add", "account", "fish", "Description=fish", "Organization=fish")
-    command("sacctmgr", "-i", "add", "user", "root", "account=fish", "qos=train,serve,clean", "defaultqos=train")
+    command("sacctmgr", "-i", "add", "user", "root", "account=fish")
+    # Root belongs to an account of its own from the start, which knows none of these QOS.
+    command("sacctmgr", "-i", "modify", "user", "root", "set", "defaultaccount=fish")
+    command("sacctmgr", "-i", "modify", "user", "root", "set", "qos=train,serve,clean", "defaultqos=train")
 
 
 def stop(plan: TrialPlan) -> None:

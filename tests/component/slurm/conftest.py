@@ -1,6 +1,6 @@
 """A real Slurm with eight fake GPUs for the tests of this folder, and the words to drive it.
 
-`FISH_SLURM_SCALE=full` runs the same tests with the repeats that the bars ask for (`make soak`).
+`FISH_SLURM_SCALE=full` runs the same tests with the repeats that the bars ask for, `FISH_SLURM_MODE=qos` with slurmdbd.
 """
 
 import contextlib
@@ -131,13 +131,14 @@ class Site:
 
 @pytest.fixture(scope="module")
 def slurm(request: pytest.FixtureRequest) -> Iterator[trial.TrialCluster]:
-    """A Slurm of the test module's own, of `NODES` nodes with `GPUS_PER_NODE` fake GPUs where the module says so."""
-    if reason := trial.missing_parts():
+    """A Slurm of the test module's own: `NODES`, `GPUS_PER_NODE` and `MODE` where the module says so."""
+    mode = getattr(request.module, "MODE", os.environ.get("FISH_SLURM_MODE", "partition"))
+    if reason := trial.missing_parts(mode):
         pytest.skip(reason)
     root = Path(tempfile.mkdtemp(prefix="fish-slurm-"))
     try:
         nodes, gpus = getattr(request.module, "NODES", 2), getattr(request.module, "GPUS_PER_NODE", 4)
-        with trial.running(trial.plan_here(root, nodes=nodes, gpus_per_node=gpus)) as running:
+        with trial.running(trial.plan_here(root, nodes=nodes, gpus_per_node=gpus, mode=mode)) as running:
             yield running
     finally:
         shutil.rmtree(root, ignore_errors=True)
