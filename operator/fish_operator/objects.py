@@ -124,13 +124,6 @@ def _pod(
     notes: dict[str, Json],
 ) -> dict[str, Json]:
     spec = action.spec.pod
-    owner: dict[str, Json] = {
-        "apiVersion": f"{API_GROUP}/{API_VERSION}",
-        "kind": kind,
-        "name": action.owner.name,
-        "uid": action.owner_uid,
-        "controller": True,
-    }
     failures: dict[str, Json] = {FAILURES: str(action.failures)} if action.failures else {}
     return {
         "apiVersion": "v1",
@@ -138,15 +131,9 @@ def _pod(
         "metadata": {
             "name": action.name,
             "namespace": action.owner.namespace,
-            "labels": {
-                WORK_CLASS: work_class.value,
-                OWNER: action.owner.name,
-                "app.kubernetes.io/name": container["name"],
-                "app.kubernetes.io/instance": action.owner.name,
-                "app.kubernetes.io/managed-by": "fish-tts",
-            },
+            "labels": _labels(action, work_class, container["name"]),
             "annotations": {**notes, **failures},
-            "ownerReferences": [owner],
+            "ownerReferences": [_owner(action, kind)],
         },
         "spec": {
             "restartPolicy": "Never",
@@ -156,4 +143,24 @@ def _pod(
             "tolerations": [{"key": GPU_RESOURCE, "operator": "Exists", "effect": "NoSchedule"}],
             "containers": [container],
         },
+    }
+
+
+def _labels(action: CreateEngine | CreateWorker, work_class: WorkClass, role: Json) -> dict[str, Json]:
+    return {
+        WORK_CLASS: work_class.value,
+        OWNER: action.owner.name,
+        "app.kubernetes.io/name": role,
+        "app.kubernetes.io/instance": action.owner.name,
+        "app.kubernetes.io/managed-by": "fish-tts",
+    }
+
+
+def _owner(action: CreateEngine | CreateWorker, kind: str) -> dict[str, Json]:
+    return {
+        "apiVersion": f"{API_GROUP}/{API_VERSION}",
+        "kind": kind,
+        "name": action.owner.name,
+        "uid": action.owner_uid,
+        "controller": True,
     }
