@@ -94,7 +94,7 @@ def server(start):
 
 
 def test_sound_arrives_while_the_rest_is_still_being_made(server):
-    body = {"text": TEXT, "seed": LONG_SEED}
+    body = {"text": TEXT, "seed": LONG_SEED, "max_new_tokens": 80}
     with server.client.stream("POST", "/v1/tts", json=body) as response:
         assert response.status_code == 200
         assert response.headers["content-type"] == "audio/wav"
@@ -140,6 +140,12 @@ def test_volume_is_in_decibels(server):
     loud = np.frombuffer(server.speak(**fields).content, "<i2")
     quiet = np.frombuffer(server.speak(prosody={"volume": -20}, **fields).content, "<i2")
     assert np.abs(quiet - loud / 10).max() <= 1
+
+
+def test_a_text_without_anything_to_say_is_a_moment_of_silence(server):
+    response = server.client.post("/v1/tts", json={"text": "…! 🎉", "format": "pcm"})
+    assert response.status_code == 200
+    assert response.content == bytes(2 * 8820)
 
 
 def a_recording(seconds=1.0):
@@ -219,6 +225,22 @@ def test_a_client_that_leaves_frees_its_place(server, eventually):
     metrics = server.metrics()
     assert metrics["fish_tts_cancelled_total", "after_audio"] == before + 1
     eventually(lambda: server.metrics()["fish_tts_kv_blocks_used",] == 0, within_s=5)
+
+
+def test_a_storm_of_streams_of_which_many_are_cut_leaves_nothing_behind(server, eventually):
+    def listen(seed):
+        with server.client.stream(
+            "POST", "/v1/tts", json={"text": TEXT, "seed": seed, "max_new_tokens": 12}
+        ) as response:
+            assert response.status_code == 200
+            for _ in zip(response.iter_raw(), range(2 if seed % 3 else 1000), strict=False):
+                pass
+
+    with ThreadPoolExecutor(12) as pool:
+        list(pool.map(listen, range(48)))
+    eventually(lambda: (load := server.load()).active_streams + load.queued_streams == 0)
+    eventually(lambda: server.metrics()["fish_tts_kv_blocks_used",] == 0)
+    assert server.client.get("/v1/health").status_code == 200
 
 
 def test_every_metric_family_of_the_engine_is_served(server):

@@ -16,9 +16,10 @@ from fish_engine.server.body import BodyTooLarge, UnsupportedBody, parse, read_b
 from fish_engine.server.response import ROUTE, Delivery, SpeechResponse
 from fish_engine.server.schemas import TTSBody
 from fish_engine.server.speech import prepare
-from fish_engine.server.stream import SpeechStream
+from fish_engine.server.stream import Silence, SpeechStream
 from fish_engine.service import Service
 from fish_engine.telemetry import EngineMetrics
+from fish_engine.text.pronounceable import is_pronounceable
 
 _ANSWERS: Final[tuple[tuple[type[EngineError], int, str], ...]] = (
     (BodyTooLarge, 413, "bad_request"),
@@ -47,15 +48,18 @@ def create_app(
         body = parse(raw, request.headers.get("content-type", ""), TTSBody)
         if len(body.text) > max_text_chars:
             raise BadRequest(f"text has {len(body.text)} characters; this server takes at most {max_text_chars}")
-        # Tokenising is quick, but a reference is encoded by a model: other streams must not wait for it.
-        speech = await asyncio.to_thread(prepare, body, loaded)
+        sample_rate_hz = loaded.codec.config.sample_rate_hz
         delivery = Delivery(
             audio_format=body.format,
-            sample_rate_hz=loaded.codec.config.sample_rate_hz,
+            sample_rate_hz=sample_rate_hz,
             gain=10 ** (body.prosody.volume / 20),
             is_streamed=body.streaming,
             requested_at_s=requested_at_s,
         )
+        if not is_pronounceable(body.text):
+            return SpeechResponse(Silence(sample_rate_hz=sample_rate_hz), delivery, metrics)
+        # Tokenising is quick, but a reference is encoded by a model: other streams must not wait for it.
+        speech = await asyncio.to_thread(prepare, body, loaded)
         return SpeechResponse(SpeechStream(service, speech), delivery, metrics)
 
     return app

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from fish_engine.audio.wav import pcm16, wav_header
-from fish_engine.server.stream import SpeechStream
+from fish_engine.server.stream import Silence, SpeechStream
 from fish_engine.telemetry import EngineMetrics
 
 ROUTE: Final = "/v1/tts"
@@ -43,7 +43,7 @@ class SpeechResponse(Response):
     breaks the connection, so that no client takes half a sentence for a whole one.
     """
 
-    def __init__(self, stream: SpeechStream, delivery: Delivery, metrics: EngineMetrics) -> None:
+    def __init__(self, stream: SpeechStream | Silence, delivery: Delivery, metrics: EngineMetrics) -> None:
         self.status_code = 200
         self.background = None
         self.media_type = _MEDIA_TYPES[delivery.audio_format]

@@ -22,6 +22,8 @@ from fish_engine.telemetry import EngineMetrics
 
 _SMALLEST_VOICE_PARAMETERS: Final = 50_000_000
 """A checkpoint below this is there to test with."""
+_KEEP_ALIVE_S: Final = 65
+"""Longer than clients keep an idle connection, so that it is they who close it and never in the middle of a request."""
 
 
 class DrainingServer(uvicorn.Server):
@@ -67,7 +69,9 @@ def serve(settings: ServeSettings) -> ExitCode:
         max_body_bytes=settings.max_body_mib * 2**20,
     )
     print(_description(loaded, settings), file=sys.stderr, flush=True)
-    server_config = uvicorn.Config(app, loop="uvloop", log_level="warning", access_log=False, lifespan="off")
+    server_config = uvicorn.Config(
+        app, loop="uvloop", timeout_keep_alive=_KEEP_ALIVE_S, log_level="warning", access_log=False, lifespan="off"
+    )
     DrainingServer(server_config, service).run(sockets=[listener])
     service.stop()
     return ExitCode.FAILED if service.has_failed else ExitCode.DONE

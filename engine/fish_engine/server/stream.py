@@ -1,8 +1,8 @@
-"""One utterance on its way from the engine's thread to one client."""
+"""What a client is going to hear: one utterance on its way from the engine's thread, or a moment of silence."""
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Self
+from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,26 @@ from numpy.typing import NDArray
 from fish_engine.engine import Audio, Event, Failed, Speech
 from fish_engine.errors import EngineError
 from fish_engine.service import Service
+
+_SILENCE_S: Final = 0.2
+
+
+class Silence:
+    """What a text without anything to say sounds like: short, and no error, because chat clients send such texts all the time."""
+
+    def __init__(self, *, sample_rate_hz: int) -> None:
+        self._samples = np.zeros(int(_SILENCE_S * sample_rate_hz), dtype=np.float32)
+
+    async def __aenter__(self) -> Self:
+        """Nothing to wait for."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Nothing to give up."""
+
+    async def samples(self) -> AsyncIterator[NDArray[np.float32]]:
+        """Yield all of it."""
+        yield self._samples
 
 
 class SpeechStream:

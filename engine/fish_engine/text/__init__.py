@@ -1,0 +1,1 @@
+"""What a text says before it is tokens. Knows no model."""
