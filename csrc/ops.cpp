@@ -28,4 +28,6 @@ STABLE_TORCH_LIBRARY_IMPL(fish, CUDA, library) {
   library.impl("fp8_gemm_blockscaled", TORCH_BOX(&fish::fp8_gemm_blockscaled));
   library.impl("w8a16_gemm_blockscaled", TORCH_BOX(&fish::w8a16_gemm_blockscaled));
   library.impl("gate_up_swiglu_quantize", TORCH_BOX(&fish::gate_up_swiglu_quantize));
+  library.impl("quantize_mxfp8", TORCH_BOX(&fish::quantize_mxfp8));
+  library.impl("mxfp8_gemm", TORCH_BOX(&fish::mxfp8_gemm));
 }

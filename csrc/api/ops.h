@@ -21,4 +21,7 @@ void fp8_gemm_blockscaled(Tensor x, Tensor x_scale, Tensor weight, Tensor weight
 void w8a16_gemm_blockscaled(Tensor x, Tensor weight, Tensor weight_scale, std::optional<Tensor> residual, Tensor out);
 void gate_up_swiglu_quantize(Tensor x, Tensor x_scale, Tensor weight, Tensor weight_scale, Tensor values, Tensor scales);
 
+void quantize_mxfp8(Tensor x, Tensor values, Tensor scales);
+void mxfp8_gemm(Tensor x, Tensor x_scale, Tensor weight, Tensor weight_scale, Tensor out);
+
 }  // namespace fish
