@@ -15,15 +15,15 @@ from fish_local.progress import narrator
 from fish_local.shape import ImageCommand
 
 TEST_IMAGES = {"test/python": ImageCommand(command=(sys.executable,))}
+_STARTS_CLUSTERS = {"cluster", "fish_local"}
+"""Fixtures that need the cluster's programs."""
 _POLL_S = 0.05
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Build the cluster's programs before the first test, where no test's time limit counts: they take minutes once."""
-    if (
-        any("cluster" in getattr(item, "fixturenames", ()) for item in session.items)
-        and not session.config.option.collectonly
-    ):
+    wanted = {name for item in session.items for name in getattr(item, "fixturenames", ())}
+    if wanted & _STARTS_CLUSTERS and not session.config.option.collectonly:
         with narrator(Console(stderr=True)) as tell:
             build.ensure_built(tell)
 

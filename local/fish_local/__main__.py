@@ -2,7 +2,6 @@
 
 import json
 import sys
-import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -56,10 +55,9 @@ def bring_up(
 ) -> None:
     """Start a cluster, or mend the one that is there, and say how to use it."""
     with explained(), narrator(console) as tell:
-        started_s = time.monotonic()
         more = parsed_image_table(images.read_text()) if images else {}
         cluster = Cluster.start(state, shape=_shape(nodes, gpus), images=more, narrator=tell)
-        tell.say(f"ready after {time.monotonic() - started_s:.1f} s; to look around:")
+        tell.say("to look around:")
         tell.say(f"  export KUBECONFIG={cluster.kubeconfig}")
         tell.say("  kubectl get nodes")
 

@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -98,6 +99,7 @@ def write_images(layout: Layout, images: Mapping[str, ImageCommand]) -> None:
 
 def _create(layout: Layout, shape: Shape, images: Mapping[str, ImageCommand], narrator: Narrator) -> ClusterRecord:
     binary = build.ensure_built(narrator, build.CLUSTER_BINARY)[build.CLUSTER_BINARY]
+    started_s = time.monotonic()
     _forget_the_last_cluster(layout)
     network = choose_network(listeners_of_this_machine(), seed=str(layout.root))
     for line in moved_ports(network):
@@ -115,6 +117,7 @@ def _create(layout: Layout, shape: Shape, images: Mapping[str, ImageCommand], na
     except BaseException:  # Ctrl-C included: a start that failed leaves its logs and nothing else
         clear_away(layout)
         raise
+    narrator.say(f"ready after {time.monotonic() - started_s:.1f} s ({shape})")
     return launcher.record
 
 
