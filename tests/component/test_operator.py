@@ -67,12 +67,13 @@ class Stage:
         }
         self._apply("TTSDeployment", "voice", spec)
 
-    def clean(self, *, leave_after_s: float = 0.0) -> None:
+    def clean(self, *, leave_after_s: float = 0.0, grace: str = "10s") -> None:
         spec = {
             "input": {"uri": "file:///nowhere"},
             "output": {"uri": self.folder.as_uri()},
             "pipeline": {"image": "test/worker:1", "args": ["--leave-after", str(leave_after_s)]},
             "workers": {"max": GPUS},
+            "checkpoint": {"grace": grace},
         }
         self._apply("CleaningJob", "librivox", spec)
 
@@ -163,9 +164,21 @@ def kill_operator(cluster: Cluster) -> None:
 
 
 def metrics_page(cluster: Cluster) -> str:
-    address = operator_pod(cluster)["status"]["podIP"]
+    return _page(operator_pod(cluster)["status"]["podIP"])
+
+
+def _page(address: str) -> str:
     with urllib.request.urlopen(f"http://{address}:9090/metrics", timeout=5) as answer:
         return answer.read().decode()
+
+
+def metric(cluster: Cluster, name: str) -> float:
+    return _value(metrics_page(cluster), name)
+
+
+def _value(page: str, name: str) -> float:
+    line = next(line for line in page.splitlines() if line.startswith(f"{name} "))
+    return float(line.split()[1])
 
 
 def test_fill_work_takes_every_gpu_that_no_engine_wants(stage: Stage):
@@ -226,9 +239,31 @@ def test_engines_that_do_not_report_are_held_and_said_to_be_silent(busy: Stage):
     busy.settle(engines=1, workers=3)
 
 
-def metric(cluster: Cluster, name: str) -> float:
-    line = next(line for line in metrics_page(cluster).splitlines() if line.startswith(f"{name} "))
-    return float(line.split()[1])
+def test_a_worker_that_does_not_leave_is_killed_at_its_grace_and_counts_as_forced(stage: Stage):
+    stage.serve(min=1)
+    stage.clean(leave_after_s=60.0, grace="1s")
+    stage.settle(engines=1, workers=GPUS - 1)
+    stage.say_loads({stage.first_engine_address(): 12, "*": 0})
+    stage.settle(engines=3, workers=1)
+    evictions = stage.eventually(lambda: (now := stage.status("clean")["evictions"])["total"] == 2 and now)
+    assert (evictions["forced"], evictions["checkpointed"]) == (2, 0)
+
+
+def test_an_outage_of_the_api_server_moves_nothing(busy: Stage):
+    before = {pod["metadata"]["uid"] for pod in (*busy.running_workers(), *busy.ready_engines())}
+    failures = metric(busy.cluster, "fish_operator_tick_failures_total")
+    address = operator_pod(busy.cluster)["status"]["podIP"]
+    busy.cluster.kill("kube-apiserver")
+    busy.eventually(lambda: failing_rounds(address) >= failures + 3)
+    busy.cluster.revive("kube-apiserver")
+    busy.settle(engines=1, workers=GPUS - 1)
+    assert {pod["metadata"]["uid"] for pod in (*busy.running_workers(), *busy.ready_engines())} == before
+    busy.say_loads({busy.first_engine_address(): 8, "*": 0})
+    busy.settle(engines=2, workers=2)
+
+
+def failing_rounds(address: str) -> float:
+    return _value(_page(address), "fish_operator_tick_failures_total")
 
 
 def test_a_job_whose_worker_is_done_is_complete_and_gets_no_more_workers(stage: Stage):
