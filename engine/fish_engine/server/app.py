@@ -20,6 +20,7 @@ from fish_engine.server.stream import Silence, SpeechStream
 from fish_engine.service import Service
 from fish_engine.telemetry import EngineMetrics
 from fish_engine.text.pronounceable import is_pronounceable
+from fish_engine.voices.references import ReferenceEncoder
 
 _ANSWERS: Final[tuple[tuple[type[EngineError], int, str], ...]] = (
     (BodyTooLarge, 413, "bad_request"),
@@ -37,6 +38,7 @@ def create_app(
 ) -> FastAPI:
     """Return the application around a running service."""
     app = FastAPI(title="fish-tts engine", openapi_url=None)
+    voices = ReferenceEncoder(loaded.codec)
     _add_health(app, service)
     _add_errors(app, metrics)
 
@@ -59,7 +61,7 @@ def create_app(
         if not is_pronounceable(body.text):
             return SpeechResponse(Silence(sample_rate_hz=sample_rate_hz), delivery, metrics)
         # Tokenising is quick, but a reference is encoded by a model: other streams must not wait for it.
-        speech = await asyncio.to_thread(prepare, body, loaded)
+        speech = await asyncio.to_thread(prepare, body, loaded, voices)
         return SpeechResponse(SpeechStream(service, speech), delivery, metrics)
 
     return app

@@ -5,16 +5,13 @@ import secrets
 from collections.abc import Sequence
 from typing import Final
 
-import torch
-
-from fish_engine.audio.reference import read_reference
-from fish_engine.codec.dac import Codec
 from fish_engine.engine import Speech
 from fish_engine.errors import BadRequest
 from fish_engine.loading import LoadedEngine
 from fish_engine.model.prompt import SPEAKER_TAG, Reference
 from fish_engine.model.sampling import SamplingParams
 from fish_engine.server.schemas import ReferenceBody, TTSBody
+from fish_engine.voices.references import ReferenceEncoder
 
 _FRAMES_PER_CHAR: Final = 8
 """Five times the pace of slow English, and above that of scripts where a character is a word."""
@@ -22,13 +19,14 @@ _FRAMES_FOR_ANY_TEXT: Final = 64
 _LIKELY_FRAMES_PER_CHAR: Final = 2
 
 
-def prepare(body: TTSBody, loaded: LoadedEngine) -> Speech:
+def prepare(body: TTSBody, loaded: LoadedEngine, voices: ReferenceEncoder) -> Speech:
     """Return the request for the engine. Encodes references, so it may take seconds: call it off the event loop.
 
     Raises:
         BadRequest: a reference cannot be read, or text and references leave no room for the speech.
     """
-    references = [_reference(item, loaded.codec) for item in _with_speakers(body.references)]
+    recordings = _with_speakers(body.references)
+    references = [Reference(text=item.text, codes=voices.codes(item.audio)) for item in recordings]
     prompt = loaded.prompts.build(body.text, references)
     seed = secrets.randbits(63) if body.seed is None else body.seed
     sampling = SamplingParams(
@@ -64,8 +62,3 @@ def _tagged(recording: ReferenceBody, speaker: int) -> ReferenceBody:
     if SPEAKER_TAG.search(recording.text):
         return recording
     return recording.model_copy(update={"text": f"<|speaker:{speaker}|>{recording.text}"})
-
-
-def _reference(body: ReferenceBody, codec: Codec) -> Reference:
-    samples = read_reference(body.audio, sample_rate_hz=codec.config.sample_rate_hz)
-    return Reference(text=body.text, codes=codec.encode(torch.from_numpy(samples)[None, None])[0])

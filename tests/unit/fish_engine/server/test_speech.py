@@ -9,14 +9,19 @@ import soundfile
 import torch
 
 from fish_engine.errors import BadRequest
+from fish_engine.server import speech
 from fish_engine.server.schemas import TTSBody
-from fish_engine.server.speech import prepare
+from fish_engine.voices.references import ReferenceEncoder
 
 
 @pytest.fixture(scope="module")
 def loaded(model, codec, prompts):
     """What preparing a request needs of a loaded engine."""
     return SimpleNamespace(model=model, codec=codec, prompts=prompts)
+
+
+def prepare(body, loaded):
+    return speech.prepare(body, loaded, ReferenceEncoder(loaded.codec))
 
 
 def body(**fields):

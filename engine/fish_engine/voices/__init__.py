@@ -1,0 +1,1 @@
+"""Voices to speak with: recordings, and the codes that the model takes for them."""
