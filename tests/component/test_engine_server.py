@@ -295,12 +295,14 @@ def run_to_its_end(**options):
     return subprocess.run(command(**options), capture_output=True, text=True, timeout=120, check=False)
 
 
-def test_a_port_in_use_is_reported_by_number():
+@pytest.mark.parametrize("flag", ["port", "metrics_port"])
+def test_a_port_in_use_is_reported_by_number_and_flag(flag):
     with socket.create_server(("127.43.0.3", 0)) as taken:
         port = taken.getsockname()[1]
-        ended = run_to_its_end(checkpoint=MODEL, codec=CODEC, host="127.43.0.3", port=port)
+        ended = run_to_its_end(checkpoint=MODEL, codec=CODEC, host="127.43.0.3", **{flag: port})
     assert ended.returncode == ExitCode.CONFIG
     assert f"cannot listen on 127.43.0.3 port {port}" in ended.stderr
+    assert f"choose another --{flag.replace('_', '-')}" in ended.stderr
 
 
 @pytest.mark.parametrize(

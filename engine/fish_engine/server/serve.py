@@ -55,7 +55,7 @@ def serve(settings: ServeSettings) -> ExitCode:
         listener = _bound_socket(settings.host, settings.port)
         metrics = EngineMetrics()
         loaded = load_engine(_engine_config(settings), metrics)
-        start_http_server(settings.metrics_port, settings.host, registry=metrics.registry)
+        _start_metrics(settings, metrics)
     except (EngineError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return ExitCode.CONFIG
@@ -68,6 +68,7 @@ def serve(settings: ServeSettings) -> ExitCode:
         max_text_chars=settings.max_text_chars,
         max_body_bytes=settings.max_body_mib * 2**20,
     )
+    listener.listen()  # so that whoever reads the next line can connect
     print(_description(loaded, settings), file=sys.stderr, flush=True)
     server_config = uvicorn.Config(
         app, loop="uvloop", timeout_keep_alive=_KEEP_ALIVE_S, log_level="warning", access_log=False, lifespan="off"
@@ -89,8 +90,19 @@ def _bound_socket(host: str, port: int) -> socket.socket:
         listener.bind(address)
     except OSError as error:
         listener.close()
-        raise OSError(f"cannot listen on {host} port {port}: {error.strerror}; choose another --port") from error
+        raise _cannot_listen(host, port, "--port", error) from error
     return listener
+
+
+def _start_metrics(settings: ServeSettings, metrics: EngineMetrics) -> None:
+    try:
+        start_http_server(settings.metrics_port, settings.host, registry=metrics.registry)
+    except OSError as error:
+        raise _cannot_listen(settings.host, settings.metrics_port, "--metrics-port", error) from error
+
+
+def _cannot_listen(host: str, port: int, flag: str, error: OSError) -> OSError:
+    return OSError(f"cannot listen on {host} port {port}: {error.strerror}; choose another {flag}")
 
 
 def _engine_config(settings: ServeSettings) -> EngineConfig:
