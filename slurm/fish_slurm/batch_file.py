@@ -7,6 +7,8 @@ Everything in it answers something that loses work or GPUs on a real Slurm:
 - `--requeue` and exit status 75 bring the job back; `--open-mode=append` keeps its log over restarts.
 - The summary's path holds the restart count, so what a run achieved is known even after the next one began.
 - No `--export`: anything but ALL makes slurmd run a login shell for the user's environment, 2-4 s before each start.
+- A job that starts in the second after a restart of slurmctld may be told of no GPU, though it holds one: it would use those of
+  others. It goes back into the queue instead.
 - Each worker listens on a loopback address made from its job id, so several on one node need no ports of their own.
 """
 
@@ -16,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Final
 
+from fish_contracts.exit_codes import ExitCode
 from fish_contracts.reports import HTTP_PORT, METRICS_PORT
 from fish_slurm.errors import BadSetting
 
@@ -87,6 +90,7 @@ def batch_file(job: WorkerJob) -> str:
         f"export FISH_CHECKPOINT={shlex.quote(job.output)}",
         f"export FISH_CHECKPOINT_BUDGET_S={job.checkpoint_budget_s}",
         f'export TERMINATION_LOG="{runs}/$SLURM_JOB_ID.${{SLURM_RESTART_COUNT:-0}}.json"',
+        f'[ -n "${{CUDA_VISIBLE_DEVICES:-}}" ] || exit {ExitCode.PREEMPTED:d}',
         "exec " + _continued(_worker_words(job)),
     ]
     return "\n".join(lines) + "\n"

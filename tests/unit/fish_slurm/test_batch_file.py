@@ -27,6 +27,7 @@ def test_the_batch_file_is_this(worker_job):
 export FISH_CHECKPOINT='/data/librivox clean'
 export FISH_CHECKPOINT_BUDGET_S=10
 export TERMINATION_LOG="/shared/fish/runs/librivox/$SLURM_JOB_ID.${SLURM_RESTART_COUNT:-0}.json"
+[ -n "${CUDA_VISIBLE_DEVICES:-}" ] || exit 75
 exec python3 -m fish_cleaning run \\
     --input /data/librivox \\
     --output '/data/librivox clean' \\
@@ -44,12 +45,19 @@ def test_it_is_valid_shell_whatever_the_paths_hold(worker_job):
 def test_the_worker_gets_its_arguments_as_they_were_meant(worker_job, tmp_path):
     odd = "/data/it's $HOME `x`"
     job = worker_job(input=odd, worker=("/bin/echo",), run_folder=str(tmp_path))
-    environment = {"SLURM_JOB_ID": "70000", "PATH": "/bin:/usr/bin"}
+    environment = {"SLURM_JOB_ID": "70000", "CUDA_VISIBLE_DEVICES": "0", "PATH": "/bin:/usr/bin"}
     said = subprocess.run(
         ["bash"], input=batch_file(job), text=True, check=True, capture_output=True, env=environment
     ).stdout
     assert f"--input {odd} --output" in said
     assert "--host 127.2.17.112 --port 8080" in said
+
+
+def test_a_worker_that_was_told_of_no_gpu_goes_back_into_the_queue(worker_job):
+    environment = {"SLURM_JOB_ID": "1", "PATH": "/bin:/usr/bin"}
+    job = worker_job(worker=("/bin/echo", "ran"))
+    ran = subprocess.run(["bash"], input=batch_file(job), text=True, check=False, capture_output=True, env=environment)
+    assert (ran.returncode, ran.stdout) == (75, "")
 
 
 def test_a_label_is_read_as_it_was_written(worker_job):
