@@ -73,5 +73,39 @@ def serve(
     raise typer.Exit(run(settings))
 
 
+@app.command()
+def bench(
+    *,
+    random_weights: Annotated[bool, typer.Option("--random-weights", help="Measure the true S2 shape.")] = False,
+    concurrency: Annotated[str, typer.Option(help="Numbers of streams.")] = "1,16,64",
+    device: Annotated[str, typer.Option(help="A CUDA device.")] = "cuda",
+    is_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Measure frames a second, alone and with their sound, through the real loop with sampling on."""
+    import json  # noqa: PLC0415
+
+    from fish_engine.bench import Bench, Shape, parsed_concurrency, report  # noqa: PLC0415
+    from fish_engine.devices import usable_device  # noqa: PLC0415
+    from fish_engine.errors import EngineError  # noqa: PLC0415
+
+    try:
+        if not random_weights:
+            raise EngineError("bench measures random weights only: add --random-weights")  # noqa: TRY301
+        streams = parsed_concurrency(concurrency)
+        place = usable_device(device)
+    except EngineError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(ExitCode.USAGE) from error
+    shape = Shape()
+    runs = Bench(shape, concurrency=streams, device=place)
+    results = []
+    for number in streams:
+        results.append(runs.measure(number))
+        alone, with_sound = results[-1].frames_per_s.median, results[-1].frames_to_pcm_per_s.median
+        typer.echo(f"{number:4d} streams: {alone:8.1f} frames/s, to PCM {with_sound:8.1f} frames/s", err=is_json)
+    if is_json:
+        typer.echo(json.dumps(report(results, shape, place)))
+
+
 if __name__ == "__main__":
     app(prog_name="python -m fish_engine")

@@ -18,7 +18,7 @@ from torch import Tensor, stack
 
 from fish_engine.batch import Utterance
 from fish_engine.codec.stream import ChunkPolicy, StreamView, client_lead_s, plan_chunks
-from fish_engine.codec.streaming import StreamingDecoder
+from fish_engine.codec.streaming import Sound, StreamingDecoder
 from fish_engine.model.dual_ar import DualAR
 from fish_engine.model.sampling import SamplingParams
 from fish_engine.request import FinishReason, Request
@@ -97,6 +97,15 @@ class _Step:
     """Requests whose last frame this is, unless it is the end mark."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Chunks:
+    """Sound under way."""
+
+    sound: Sound
+    requests: Mapping[int, int]
+    """Whose chunk is in which slot."""
+
+
 @dataclass(slots=True, kw_only=True)
 class _Stream:
     """One request from its admission to its last sample."""
@@ -109,6 +118,8 @@ class _Stream:
     """Place in the codec; taken with the first frame."""
     pending: list[Tensor] = field(default_factory=list)
     """Codes [codebooks] of frames that are not sound yet."""
+    chunks_under_way: int = 0
+    """Chunks that are being decoded and have not been sent."""
     finish_reason: FinishReason | None = None
     first_sent_at_s: float | None = None
     sound_sent_s: float = 0.0
@@ -133,6 +144,7 @@ class Engine:
         self._chunks = chunks or ChunkPolicy()
         self._streams: dict[int, _Stream] = {}
         self._under_way: deque[_Step] = deque()
+        self._sounding: list[_Chunks] = []
         metrics.cache_blocks.set(scheduler.pool.total)
 
     @property
@@ -210,22 +222,33 @@ class Engine:
         self._metrics.frames.inc()
 
     def _speak(self) -> None:
-        """Decode what is due, send it, and end the streams that have nothing left."""
+        """Decode what is due, send what has become sound, and end the streams that have nothing left."""
         started_at_s = time.monotonic()
-        by_slot = {stream.slot: stream for stream in self._streams.values() if stream.slot is not None}
-        views = [self._view(slot, stream, started_at_s) for slot, stream in by_slot.items()]
-        due = {chunk.slot: chunk.frames for chunk in plan_chunks(views, self._chunks)}
-        if due:
-            codes = {slot: stack(by_slot[slot].pending[:frames], dim=1) for slot, frames in due.items()}
-            for slot, samples in self._decoder.decode(codes).items():
-                del by_slot[slot].pending[: due[slot]]
-                self._send(by_slot[slot], samples)
-            self._metrics.codec_s.observe(time.monotonic() - started_at_s)
+        earlier, self._sounding = self._sounding, []
+        self._decode_due(started_at_s)
+        if not self._decoder.has_latency:
+            earlier, self._sounding = self._sounding, []
+        for chunks in earlier:
+            self._send(chunks)
         for request_id, stream in list(self._streams.items()):
-            if stream.finish_reason is not None and not stream.pending:
+            if stream.finish_reason is not None and not stream.pending and not stream.chunks_under_way:
                 self.remove(request_id)
                 self._metrics.finished.labels(stream.finish_reason.value).inc()
                 stream.on_event(Finished(reason=stream.finish_reason))
+
+    def _decode_due(self, now_s: float) -> None:
+        by_slot = {stream.slot: request_id for request_id, stream in self._streams.items() if stream.slot is not None}
+        views = [self._view(slot, self._streams[request_id], now_s) for slot, request_id in by_slot.items()]
+        due = {chunk.slot: chunk.frames for chunk in plan_chunks(views, self._chunks)}
+        if not due:
+            return
+        codes = {slot: stack(self._streams[by_slot[slot]].pending[:frames], dim=1) for slot, frames in due.items()}
+        self._sounding.append(_Chunks(sound=self._decoder.launch(codes), requests=by_slot))
+        for slot, frames in due.items():
+            stream = self._streams[by_slot[slot]]
+            del stream.pending[:frames]
+            stream.chunks_under_way += 1
+        self._metrics.codec_s.observe(time.monotonic() - now_s)
 
     def _view(self, slot: int, stream: _Stream, now_s: float) -> StreamView:
         return StreamView(
@@ -236,13 +259,18 @@ class Engine:
             lead_s=client_lead_s(sound_sent_s=stream.sound_sent_s, first_sent_at_s=stream.first_sent_at_s, now_s=now_s),
         )
 
-    def _send(self, stream: _Stream, samples: Tensor) -> None:
-        sound_s = len(samples) / self._decoder.codec.config.sample_rate_hz
-        if stream.first_sent_at_s is None:
-            stream.first_sent_at_s = time.monotonic()
-        stream.sound_sent_s += sound_s
-        self._metrics.audio_s.inc(sound_s)
-        stream.on_event(Audio(samples=samples))
+    def _send(self, chunks: _Chunks) -> None:
+        for slot, samples in chunks.sound.samples().items():
+            stream = self._streams.get(chunks.requests[slot])
+            if stream is None:
+                continue
+            sound_s = len(samples) / self._decoder.codec.config.sample_rate_hz
+            if stream.first_sent_at_s is None:
+                stream.first_sent_at_s = time.monotonic()
+            stream.chunks_under_way -= 1
+            stream.sound_sent_s += sound_s
+            self._metrics.audio_s.inc(sound_s)
+            stream.on_event(Audio(samples=samples))
 
     def _observe_admissions(self, plan: StepPlan, now_s: float) -> None:
         for item in plan.prefills:

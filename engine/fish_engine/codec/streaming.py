@@ -2,6 +2,8 @@
 
 from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -14,11 +16,33 @@ MAX_LANES = 32
 """Frames that are decoded in one go: more gain nothing and need memory, at the true sizes 20 MB each."""
 
 
+class Sound(Protocol):
+    """Samples that are there, or on their way."""
+
+    def samples(self) -> Mapping[int, Tensor]:
+        """Return the next samples by slot, on the host; wait for them if need be."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """Sound that is there."""
+
+    _samples: dict[int, Tensor]
+
+    def samples(self) -> dict[int, Tensor]:
+        """Return the next samples by slot."""
+        return self._samples
+
+
 class StreamingDecoder:
     """Decodes the next frames of up to `max_streams` streams, equal bit for bit on a CPU to decoding each one whole.
 
     Not safe for several threads at once: it belongs to the loop that feeds it.
     """
+
+    has_latency: bool = False
+    """Sound is not there yet when `launch` returns, so the caller had better do something else first."""
 
     def __init__(self, codec: Codec, *, max_streams: int) -> None:
         if max_streams < 1:
@@ -59,6 +83,10 @@ class StreamingDecoder:
         if slot not in self._frames_decoded:
             raise ValueError(f"codec slot {slot} is not open; open ones: {sorted(self._frames_decoded)}")
         return self._frames_decoded[slot]
+
+    def launch(self, chunks: Mapping[int, Tensor]) -> Sound:
+        """Start decoding and return what will hold the samples; see `decode`."""
+        return Decoded(self.decode(chunks))
 
     def decode(self, chunks: Mapping[int, Tensor]) -> dict[int, Tensor]:
         """Return the next samples [frames * samples_per_frame] by slot, of the next codes [codebooks, frames] by slot.
