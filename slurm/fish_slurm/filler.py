@@ -111,7 +111,7 @@ def only_filler(run_folder: Path) -> Iterator[int]:
     run_folder.mkdir(parents=True, exist_ok=True)
     lock = os.open(run_folder / "filler.lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        _lock_within(lock, run_folder, patience_s=20.0)
+        _lock_within(lock, run_folder, patience_s=10.0)
         yield lock
     finally:
         os.close(lock)

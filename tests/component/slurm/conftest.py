@@ -23,6 +23,7 @@ from fish_slurm.trial import cluster as trial
 
 STAND_IN = Path(__file__).with_name("stand_in_worker.py")
 STAND_IN_COMMAND = ("/usr/bin/python3", "-SE", str(STAND_IN))
+_NAMES = itertools.count()
 FIGURES: list[str] = []
 
 
@@ -33,13 +34,15 @@ class Site:
         self.cluster = cluster
         self.root = cluster.plan.root
         self.gpus = cluster.plan.nodes * cluster.plan.gpus_per_node
+        self.name = f"demo-{next(_NAMES)}"
+        """Of this test's cleaning job: what became of an earlier test's workers must not count."""
         self.events = self._file("events.log")
         self._numbers = itertools.count()
 
     def worker_job(self, slot: int, **changes: object) -> WorkerJob:
         """Describe a stand-in worker that logs to `events`."""
         settings = {
-            "name": "demo",
+            "name": self.name,
             "slot": slot,
             "input": str(self.events),
             "output": str(self.root / "out"),
@@ -159,7 +162,13 @@ def filling(site: Site) -> Callable[..., contextlib.AbstractContextManager["subp
 
     @contextlib.contextmanager
     def fill(max_workers: int, buffer: int = 4, **changes: object) -> Iterator["subprocess.Popen[bytes]"]:
-        job = {"name": "demo", "input": str(site.events), "output": str(site.root / "out"), "recipe": "any", "cpus": 1}
+        job = {
+            "name": site.name,
+            "input": str(site.events),
+            "output": str(site.root / "out"),
+            "recipe": "any",
+            "cpus": 1,
+        }
         worker = changes.pop("worker", STAND_IN_COMMAND)
         cleaning_jobs = [job | {"max_workers": max_workers} | changes]
         backlog = {"run_folder": str(site.root / "runs"), "worker": list(worker), "cleaning_jobs": cleaning_jobs}

@@ -1,5 +1,6 @@
 """The filler as a process against a real Slurm: it fills, refills, adopts, and never takes."""
 
+import random
 import signal
 import subprocess
 import sys
@@ -32,15 +33,27 @@ def test_a_killed_filler_is_followed_by_one_that_adopts_its_jobs(site, filling):
     assert sorted(_slots(site)) == list(range(10)), "a slot has two jobs, or none"
 
 
-def test_the_filler_outlives_a_restart_of_slurmctld(site, filling):
-    with filling(max_workers=8) as filler:
+def test_fillers_killed_at_any_instant_leave_each_slot_with_one_job(site, filling, repeats):
+    chance = random.Random(5)
+    for _ in range(repeats(60)):
+        with filling(max_workers=12) as filler:
+            time.sleep(0.3 + chance.random() * 2)
+            filler.kill()
+            filler.wait()
+            site.srun_training(chance.randint(1, 4))
+    with filling(max_workers=12):
         site.until(lambda: site.cleaning_gpus() == site.gpus, "a cluster full of cleaning")
-        site.cluster.stop_daemon("slurmctld")
-        site.cluster.start_controller()
-        site.sbatch_training(2, then="sleep 1")[1]()
-        site.until(lambda: site.cleaning_gpus() == site.gpus, "the refill")
-        assert filler.poll() is None
-    assert sorted(_slots(site)) == list(range(8))
+        site.until(lambda: sorted(_slots(site)) == list(range(12)), "one job a slot")
+
+
+def test_workers_of_a_node_that_goes_down_come_back(site, filling):
+    with filling(max_workers=8):
+        site.until(lambda: site.cleaning_gpus() == site.gpus, "a cluster full of cleaning")
+        site.cluster.command("scontrol", "update", "nodename=n2", "state=down", "reason=test")
+        site.until(lambda: site.cleaning_gpus() == 4, "the end of half the workers")
+        # ReturnToService=2: the node comes back by itself as soon as its slurmd reports.
+        site.until(lambda: site.cleaning_gpus() == site.gpus, "both nodes full of cleaning")
+        assert sorted(_slots(site)) == list(range(8))
 
 
 def test_a_drained_node_gets_no_new_work_and_is_used_again_when_resumed(site, filling):
@@ -65,4 +78,4 @@ def test_a_second_filler_on_the_same_run_folder_is_refused(site, filling):
 
 def _slots(site) -> list[int]:
     comments = site.cluster.command("squeue", "-h", "-o", "%k").split()
-    return [int(comment.rpartition("=")[2]) for comment in comments if comment.startswith("fish:job=demo")]
+    return [int(comment.rpartition("=")[2]) for comment in comments if comment.startswith(f"fish:job={site.name};")]

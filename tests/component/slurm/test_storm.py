@@ -20,7 +20,7 @@ def test_preemption_at_random_instants_loses_and_doubles_nothing(site, filling, 
     subprocess.run([*WORKER, *corpus, "--items", str(20 * preemptions)], check=True, timeout=600)
     recipe = site.root / "slow.yaml"
     recipe.write_text(QUICK.read_text() + "\nmax_speed: 10\n")
-    done = site.root / "runs/demo"
+    done = site.root / "runs" / site.name
     with filling(max_workers=3, worker=WORKER, input=str(recordings), output=str(output), recipe=str(recipe)):
         site.until(lambda: len(site.jobs("RUNNING", "clean")) == 3, "three workers")
         while _restarts(site) < preemptions:
