@@ -33,6 +33,10 @@ class Utterance:
         self.columns[len(self.prompt) + self.frames_made] = frame
         self.frames_made += 1
 
+    def codes(self) -> Tensor:
+        """Return the codes [codebooks, frames] of all frames so far."""
+        return self.columns[len(self.prompt) : len(self.prompt) + self.frames_made, 1:].T
+
     def recent_ids(self) -> Tensor:
         """Return the main ids of the last `RAS_WINDOW` frames, without the first frame of all."""
         end = len(self.prompt) + self.frames_made

@@ -50,6 +50,8 @@ class Finished:
     """The stream has ended; nothing follows."""
 
     reason: FinishReason
+    codes: Tensor
+    """All that was said, [codebooks, frames] int64: what comes next can be made to follow from it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,7 +236,7 @@ class Engine:
             if stream.finish_reason is not None and not stream.pending and not stream.chunks_under_way:
                 self.remove(request_id)
                 self._metrics.finished.labels(stream.finish_reason.value).inc()
-                stream.on_event(Finished(reason=stream.finish_reason))
+                stream.on_event(Finished(reason=stream.finish_reason, codes=stream.utterance.codes()))
 
     def _decode_due(self, now_s: float) -> None:
         by_slot = {stream.slot: request_id for request_id, stream in self._streams.items() if stream.slot is not None}

@@ -46,7 +46,9 @@ def test_a_stream_is_the_decoded_golden_frames_without_the_end_mark(parts, codec
         engine.step()
     frames = golden["plain.frames"][1:, :-1]  # the last column is the end mark
     assert torch.equal(sound(events), codec.decode(frames[None])[0, 0])
-    assert events[-1] == Finished(reason=FinishReason.END)
+    assert isinstance(events[-1], Finished)
+    assert events[-1].reason is FinishReason.END
+    assert torch.equal(events[-1].codes, frames)
     assert scheduler.pool.used_count == decoder.open_streams == 0
 
 
@@ -63,7 +65,8 @@ def test_the_frame_limit_ends_a_stream_with_every_frame_heard(parts, prompts):
     events = say(engine, 0, prompts.build("Hello."), frame_limit=7)
     while not engine.is_idle:
         engine.step()
-    assert events[-1] == Finished(reason=FinishReason.LENGTH)
+    assert isinstance(events[-1], Finished)
+    assert events[-1].reason is FinishReason.LENGTH
     assert len(sound(events)) == 7 * 2048
 
 
