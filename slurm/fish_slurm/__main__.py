@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry, start_http_server
 from fish_contracts.exit_codes import ExitCode
 from fish_contracts.priority import WorkClass
 from fish_contracts.reports import METRICS_PORT
-from fish_slurm.audit import Finding, audit, parse_config, parse_partitions, parse_qos
+from fish_slurm.audit import Finding, audit, audit_plugins, parse_config, parse_partitions, parse_qos
 from fish_slurm.backlog import read_backlog
 from fish_slurm.batch_file import WorkerJob, batch_file
 from fish_slurm.command_line import CommandLine, run_command
@@ -125,6 +125,7 @@ def check(
             WorkClass.INFERENCE: serve_partition,
         }
         findings = audit(config=config, partitions=partitions, qos=qos, names=names)
+        findings += audit_plugins(_text_of(config.get("PlugStackConfig", "")))
     for finding in findings:
         print(_in_words(finding))
     print(f"{len(findings)} deviations" if findings else "The cluster keeps the rule, with the recommended settings.")
@@ -145,6 +146,14 @@ def trial(
         with trial_cluster.running(plan):
             print(f"export SLURM_CONF={plan.etc}/slurm.conf", flush=True)
             stop.wait()
+
+
+def _text_of(path: str) -> str:
+    """Return a file's text; nothing where there is none, or where only administrators may read it."""
+    try:
+        return Path(path).read_text()
+    except OSError:
+        return ""
 
 
 def _in_words(finding: Finding) -> str:

@@ -41,6 +41,22 @@ def audit(
     return findings
 
 
+def audit_plugins(plugstack: str) -> list[Finding]:
+    """Return what is wrong with how plugstack.conf names our SPANK plugin."""
+    lines = [line.split() for line in plugstack.splitlines() if "fish_spank" in line]
+    return [
+        Finding(
+            where="plugstack.conf",
+            found=" ".join(words),
+            wanted=f"optional {' '.join(words[1:])}",
+            weight=Weight.RISKS,
+            cost="after an upgrade of Slurm the old plugin stops every sbatch and every slurmd of the cluster",
+        )
+        for words in lines
+        if words[0] == "required"
+    ]
+
+
 def parse_config(text: str) -> dict[str, str]:
     """Return `scontrol show config` as a mapping."""
     pairs = re.findall(r"^(\w+)\s+= (.*?)\s*$", text, flags=re.MULTILINE)

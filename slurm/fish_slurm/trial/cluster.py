@@ -8,7 +8,7 @@ import socket
 import stat
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -139,7 +139,9 @@ def running(plan: TrialPlan) -> Iterator[TrialCluster]:
         cluster.stop()
 
 
-def plan_here(root: Path, *, nodes: int = 2, gpus_per_node: int = 4, mode: Mode = "partition") -> TrialPlan:
+def plan_here(
+    root: Path, *, nodes: int = 2, gpus_per_node: int = 4, mode: Mode = "partition", settings: Sequence[str] = ()
+) -> TrialPlan:
     """Return a plan for this host with ports that are free now."""
     return TrialPlan(
         root=root,
@@ -149,6 +151,7 @@ def plan_here(root: Path, *, nodes: int = 2, gpus_per_node: int = 4, mode: Mode 
         nodes=nodes,
         gpus_per_node=gpus_per_node,
         mode=mode,
+        settings=tuple(settings),
     )
 
 

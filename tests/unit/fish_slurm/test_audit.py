@@ -6,7 +6,7 @@ import re
 import pytest
 
 from fish_contracts.priority import WorkClass, may_preempt
-from fish_slurm.audit import audit, parse_config, parse_partitions, parse_qos
+from fish_slurm.audit import audit, audit_plugins, parse_config, parse_partitions, parse_qos
 from fish_slurm.errors import UnreadableOutput
 from fish_slurm.recommendation import SETTINGS, Weight
 
@@ -89,6 +89,12 @@ def test_with_qos_the_preempt_lists_decide(cluster_state):
     wrong = parse_qos(QOS.replace("serve|clean|", "serve|train|"))
     costs = {finding.cost for finding in audit(config=config, partitions=partitions, qos=wrong, names=NAMES)}
     assert costs == {"inference waits for cleaning to end", "training is stopped by inference"}
+
+
+def test_a_required_spank_plugin_is_named_and_an_optional_one_is_not():
+    (finding,) = audit_plugins("required /usr/lib/slurm-fish/fish_spank.so budget_s=10\nrequired /x/other.so\n")
+    assert finding.wanted == "optional /usr/lib/slurm-fish/fish_spank.so budget_s=10"
+    assert audit_plugins("optional /usr/lib/slurm-fish/fish_spank.so\n# required fish_spank.so\n") == []
 
 
 @pytest.mark.parametrize("parse", [parse_config, parse_partitions])
