@@ -84,12 +84,6 @@ void run(const char* op, const sm90::Plan& plan, sm90::GemmParams& params, const
     }                                                                                                                 \
   }
 
-cudaError_t tall_gemm(const sm90::Plan& plan, const sm90::Operands& operands, const sm90::GemmParams& params,
-                      cudaStream_t stream) {
-  return plan.token_tile == 32 ? sm90::fp8_tall_gemm<32>(plan, operands, params, stream)
-                               : sm90::fp8_tall_gemm<64>(plan, operands, params, stream);
-}
-
 // Its tiles end at 64 tokens: bf16 activations take twice the shared memory.
 cudaError_t w8a16(const sm90::Plan& plan, const sm90::Operands& operands, const sm90::GemmParams& params,
                   cudaStream_t stream) {
@@ -109,12 +103,8 @@ void fp8_gemm_blockscaled(Tensor x, Tensor x_scale, Tensor weight, Tensor weight
   sm90::GemmParams params = params_of(shape, weight_scale);
   add_activation_scales(params, x_scale, shape);
   add_output(params, residual, out, shape);
-  const sm90::Fp8Choice choice = sm90::fp8_plan(params.rows, static_cast<int>(shape.columns), params.tokens);
-  if (choice.is_tall) {
-    run("fp8_gemm_blockscaled", choice.plan, params, x, weight, shape, tall_gemm);
-  } else {
-    run("fp8_gemm_blockscaled", choice.plan, params, x, weight, shape, FISH_FOR_TOKEN_TILE(fp8_gemm));
-  }
+  const sm90::Plan plan = sm90::fp8_plan(params.rows, static_cast<int>(shape.columns), params.tokens);
+  run("fp8_gemm_blockscaled", plan, params, x, weight, shape, FISH_FOR_TOKEN_TILE(fp8_gemm));
 }
 
 void w8a16_gemm_blockscaled(Tensor x, Tensor weight, Tensor weight_scale, std::optional<Tensor> residual, Tensor out) {
@@ -134,7 +124,7 @@ void gate_up_swiglu_quantize(Tensor x, Tensor x_scale, Tensor weight, Tensor wei
   check_tensor(scales, {"scales", Dtype::kFp32, {shape.rows / 2 / 128, params.tokens_padded}}, shape.device);
   params.quantized = static_cast<uint8_t*>(values.data_ptr());
   params.quantized_scales = static_cast<float*>(scales.data_ptr());
-  run("gate_up_swiglu_quantize", sm90::gate_up_plan(params.tokens), params, x, weight, shape,
+  run("gate_up_swiglu_quantize", sm90::gate_up_plan(params.rows, params.tokens), params, x, weight, shape,
       FISH_FOR_TOKEN_TILE(gate_up_swiglu));
 }
 

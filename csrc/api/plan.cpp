@@ -9,22 +9,13 @@ constexpr int kMultiprocessors = 132;  // of an H200; a plan decides speed only,
 constexpr int kTileRows = 64;
 constexpr int kLongBlocks = 48;  // blocks of K from which four CTAs a tile beat two
 
-// The plan of a split with the smallest token tile that holds the tokens, or the largest there is.
 template <class Table>
-const Plan* find(const Table& table, Split split, int tokens) {
-  const Plan* found = nullptr;
-  for (const Plan& plan : table) {
-    if (plan.warpgroups_along_k != split.warpgroups_along_k || plan.cluster != split.cluster) continue;
-    if (found == nullptr || found->token_tile < tokens) found = &plan;  // tables ascend in token tiles
+Plan find(const Table& table, Split split, int rows, int tokens) {
+  for (const auto& [up_to_tokens, plan] : table) {
+    const bool is_of_split = plan.warpgroups_along_k == split.warpgroups_along_k && plan.ctas_along_k == split.ctas_along_k;
+    if (is_of_split && tokens <= up_to_tokens && rows % (plan.weight_rows * plan.ctas_along_rows) == 0) return plan;
   }
-  return found;
-}
-
-template <class Table>
-Plan find_or_throw(const Table& table, Split split, int tokens) {
-  const Plan* plan = find(table, split, tokens);
-  if (plan == nullptr) throw std::logic_error("a split of K has no plan");
-  return *plan;
+  throw std::logic_error("a split of K has no plan");
 }
 
 }  // namespace
@@ -36,16 +27,10 @@ Split split_for(int rows, int columns) {
   return columns / kScaleBlock < kLongBlocks ? kNarrow : kDeep;
 }
 
-Fp8Choice fp8_plan(int rows, int columns, int tokens) {
-  const Split split = split_for(rows, columns);
-  if (split.warpgroups_along_k == 1 && split.cluster == 1 && tokens > 16 && tokens <= 64 && rows % 152 == 0) {
-    return {find_or_throw(kFp8TallPlans, split, tokens), true};
-  }
-  return {find_or_throw(kFp8Plans, split, tokens), false};
-}
+Plan fp8_plan(int rows, int columns, int tokens) { return find(kFp8Plans, split_for(rows, columns), rows, tokens); }
 
-Plan w8a16_plan(int rows, int columns, int tokens) { return find_or_throw(kW8a16Plans, split_for(rows, columns), tokens); }
+Plan w8a16_plan(int rows, int columns, int tokens) { return find(kW8a16Plans, split_for(rows, columns), rows, tokens); }
 
-Plan gate_up_plan(int tokens) { return find_or_throw(kGateUpPlans, {1, 4}, tokens); }
+Plan gate_up_plan(int rows, int tokens) { return find(kGateUpPlans, kWide, rows, tokens); }
 
 }  // namespace fish::sm90

@@ -8,13 +8,8 @@ namespace fish::sm90 {
 // A function of the weight's shape alone.
 Split split_for(int rows, int columns);
 
-struct Fp8Choice {
-  Plan plan;
-  bool is_tall;  // from kFp8TallPlans
-};
-
-Fp8Choice fp8_plan(int rows, int columns, int tokens);
+Plan fp8_plan(int rows, int columns, int tokens);
 Plan w8a16_plan(int rows, int columns, int tokens);
-Plan gate_up_plan(int tokens);
+Plan gate_up_plan(int rows, int tokens);
 
 }  // namespace fish::sm90

@@ -53,5 +53,5 @@ def test_the_mxfp8_gemm_of_another_architecture_says_so(device):
         pytest.skip("this GPU runs it")
     x = kernels.quantize_mxfp8(torch.randn(1, 128, device=device, dtype=torch.bfloat16))
     weight = kernels.quantize_mxfp8(torch.randn(64, 128, device=device, dtype=torch.bfloat16))
-    with pytest.raises(RuntimeError, match="compiled for compute capability 12.0, cuda:0 has"):
+    with pytest.raises(RuntimeError, match=r"compiled for compute capability 12\.0, cuda:0 has"):
         kernels.mxfp8_gemm(*x, *weight)

@@ -47,6 +47,11 @@ __device__ __forceinline__ void barrier_wait(uint32_t barrier, uint32_t parity) 
 constexpr uint64_t kEvictFirst = 0x12F0000000000000ull;  // weights: read once a step
 constexpr uint64_t kEvictLast = 0x14F0000000000000ull;   // activations: every CTA reads them
 
+// Fetches a map before its first use, which would otherwise wait for it.
+__device__ __forceinline__ void prefetch_map(const CUtensorMap* map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+}
+
 // Copies the box at column x, row y of a 2-D tensor map to shared memory and counts its bytes on the barrier.
 __device__ __forceinline__ void copy_box(uint32_t destination, const CUtensorMap* map, int x, int y, uint32_t barrier,
                                          uint64_t eviction) {

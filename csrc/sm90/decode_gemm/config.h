@@ -18,25 +18,30 @@ struct Plan {
   int warpgroups_along_k;   // each takes every n-th block of K
   int weight_rows;          // weight rows of one CTA
   int stages;               // ring stages of each warpgroup
-  int cluster;              // CTAs that share the K of one tile
+  int ctas_along_k;         // of a cluster: they share the K of one tile
+  int ctas_along_rows;      // of a cluster: neighbouring tiles, whose epilogues exchange something
   int trigger_before_last;  // the next kernel may start this many loads before the last one; kTriggerAtStart = at once
 
   // The trigger is a run-time argument of the same kernel.
   constexpr bool same_variant(const Plan& other) const {
     return token_tile == other.token_tile && warpgroups_along_k == other.warpgroups_along_k &&
-           weight_rows == other.weight_rows && stages == other.stages && cluster == other.cluster;
+           weight_rows == other.weight_rows && stages == other.stages && ctas_along_k == other.ctas_along_k &&
+           ctas_along_rows == other.ctas_along_rows;
   }
 };
 
 constexpr int kTriggerAtStart = 1 << 20;
 
-template <int kTokens_, int kWarpgroupsAlongK_, int kRows_, int kStages_, int kCluster_, int kActivationBytes_ = 1>
+template <int kTokens_, int kWarpgroupsAlongK_, int kRows_, int kStages_, int kCtasAlongK_, int kCtasAlongRows_,
+          int kActivationBytes_>
 struct Config {
   static constexpr int kTokens = kTokens_;
   static constexpr int kWarpgroupsAlongK = kWarpgroupsAlongK_;
   static constexpr int kRows = kRows_;
   static constexpr int kStages = kStages_;
-  static constexpr int kCluster = kCluster_;
+  static constexpr int kCtasAlongK = kCtasAlongK_;
+  static constexpr int kCtasAlongRows = kCtasAlongRows_;
+  static constexpr int kCluster = kCtasAlongK * kCtasAlongRows;
   static constexpr int kActivationBytes = kActivationBytes_;  // an activation element: 1 for e4m3, 2 for bf16
 
   static constexpr int kWarpgroupsAlongRows = (kRows + kWgmmaRows - 1) / kWgmmaRows;
@@ -50,17 +55,17 @@ struct Config {
   static constexpr bool kPairBlocks = kTokens <= 32 && kActivationBytes == 1;
 
   // Partial sums meet in shared memory: [slab][row][pair of tokens].
-  static constexpr int kOwnedRows = kRows / kCluster;  // rows of the tile that a CTA of the cluster finishes
+  static constexpr int kOwnedRows = kRows / kCtasAlongK;  // rows of the tile that a CTA finishes
   static constexpr int kPairs = kTokens / 2;
   // Few tokens: every thread stores its sums in the owner's memory, one slab for each warpgroup along K of each CTA.
   // Many: a CTA first adds up its own in a slab of all rows, then the copy engine moves each owner its part.
-  static constexpr bool kBulkPush = kCluster > 1 && kTokens >= 32;
-  static constexpr int kLocalSlabs = kCluster == 1 || kBulkPush ? kWarpgroupsAlongK : 0;
+  static constexpr bool kBulkPush = kCtasAlongK > 1 && kTokens >= 32;
+  static constexpr int kLocalSlabs = kCtasAlongK == 1 || kBulkPush ? kWarpgroupsAlongK : 0;
   static constexpr int kLocalBytes = kLocalSlabs * kRows * kTokens * 4;
-  static constexpr int kIncomingSlabs = kCluster == 1 ? 0 : kBulkPush ? kCluster : kCluster * kWarpgroupsAlongK;
+  static constexpr int kIncomingSlabs = kCtasAlongK == 1 ? 0 : kCtasAlongK * (kBulkPush ? 1 : kWarpgroupsAlongK);
   static constexpr int kIncomingBytes = kIncomingSlabs * kOwnedRows * kTokens * 4;
 
-  static_assert(kRows % 8 == 0 && kRows % kCluster == 0 && kOwnedRows % 2 == 0);
+  static_assert(kRows % 8 == 0 && kRows % kCtasAlongK == 0 && kOwnedRows % 2 == 0);
   static_assert(kStageBytes % kSwizzleGroup == 0);
 };
 
@@ -70,18 +75,18 @@ __host__ __device__ constexpr int blocks_per_cta(int blocks, int ctas_along_k) {
 
 // Where things lie in shared memory. The ring starts on a swizzle group. A CTA's own sums reuse its bytes, since everyone here
 // has then finished reading; what other CTAs store needs bytes of its own.
-template <class Config, int kScaleBlocks>
+template <class Config, class Epilogue>
 struct SharedLayout {
   int incoming, activation_scales, weight_scales, barriers, bytes;
 
   __host__ __device__ explicit SharedLayout(int blocks) {
     constexpr int kRing = Config::kSlots * Config::kStageBytes;
     incoming = kRing > Config::kLocalBytes ? kRing : Config::kLocalBytes;
-    activation_scales = incoming + Config::kIncomingBytes;
+    activation_scales = incoming + Config::kIncomingBytes + Epilogue::kExchangeBytes;
     // One row more than there are blocks: the last row is read up to the width of the tile.
     const int scale_rows = Config::kActivationBytes == 1 ? blocks + 1 : 0;
     weight_scales = activation_scales + scale_rows * Config::kTokens * 4;
-    barriers = (weight_scales + kScaleBlocks * blocks * 4 + 7) / 8 * 8;
+    barriers = (weight_scales + Epilogue::kScaleBlocks * blocks * 4 + 7) / 8 * 8;
     bytes = barriers + (2 * Config::kSlots + 2) * 8 + kSwizzleGroup;  // the slack aligns the ring
   }
 };

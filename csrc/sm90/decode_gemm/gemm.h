@@ -18,7 +18,6 @@ struct Operands {
   cudaError_t name(const Plan& plan, const Operands& operands, const GemmParams& params, cudaStream_t stream)
 
 FISH_DECLARE_GEMM(fp8_gemm);        // kFp8Plans
-FISH_DECLARE_GEMM(fp8_tall_gemm);   // kFp8TallPlans
 FISH_DECLARE_GEMM(w8a16_gemm);      // kW8a16Plans
 FISH_DECLARE_GEMM(gate_up_swiglu);  // kGateUpPlans
 

@@ -7,6 +7,7 @@
 
 #include "config.h"
 #include "mainloop.cuh"
+#include "producer.cuh"
 #include "store_epilogue.cuh"
 #include "swiglu_epilogue.cuh"
 
@@ -19,7 +20,7 @@ __global__ void __launch_bounds__(Config::kThreads)
   using Finish = Epilogue<Config>;
   extern __shared__ uint8_t unaligned[];
   uint8_t* shared = unaligned + (-shared_address(unaligned) & (kSwizzleGroup - 1));
-  const SharedLayout<Config, Finish::kScaleBlocks> layout(blocks_per_cta(params.blocks, Finish::kCtasAlongK));
+  const SharedLayout<Config, Finish> layout(blocks_per_cta(params.blocks, Config::kCtasAlongK));
 
   const int warp = __shfl_sync(~0u, threadIdx.x / 32, 0);  // known to the compiler to be the same in all lanes
   const int warpgroup = warp / 4;
@@ -27,17 +28,18 @@ __global__ void __launch_bounds__(Config::kThreads)
   cta.ring = {shared_address(shared), shared_address(shared) + layout.barriers};
   cta.local = reinterpret_cast<float*>(shared);
   cta.incoming = reinterpret_cast<float*>(shared + layout.incoming);
-  cta.rank = blockIdx.x % Config::kCluster;
+  cta.k_rank = blockIdx.x % Config::kCtasAlongK;
+  cta.row_rank = blockIdx.x / Config::kCtasAlongK % Config::kCtasAlongRows;
   // CTAs that read the same weights for different tokens are neighbours: the second read finds them in L2.
   const int tile = blockIdx.x / Config::kCluster;
   const int token_tiles = (params.tokens + Config::kTokens - 1) / Config::kTokens;
-  cta.row = (tile / token_tiles * (Config::kCluster / Finish::kCtasAlongK) + cta.rank / Finish::kCtasAlongK) * Config::kRows;
+  cta.row = (tile / token_tiles * Config::kCtasAlongRows + cta.row_rank) * Config::kRows;
   cta.token = tile % token_tiles * Config::kTokens;
   cta.tokens = min(Config::kTokens, params.tokens - cta.token);
   cta.k_group = warpgroup / Config::kWarpgroupsAlongRows;
   cta.row_group = warpgroup % Config::kWarpgroupsAlongRows;
   cta.is_math = warp < Config::kMathThreads / 32;
-  const BlockRange range(cta.rank % Finish::kCtasAlongK, Finish::kCtasAlongK, params.blocks);
+  const BlockRange range(cta.k_rank, Config::kCtasAlongK, params.blocks);
   float* weight_scales = reinterpret_cast<float*>(shared + layout.weight_scales);
 
   // Weight scales go first: behind a ring of weights they would wait for it.
@@ -60,29 +62,33 @@ __global__ void __launch_bounds__(Config::kThreads)
   if constexpr (Config::kCluster > 1) cluster_arrive_relaxed();
   __syncthreads();
 
-  float sums[Config::kTokens / 2] = {};
-  if (!cta.is_math) {
-    if (threadIdx.x % 32 == 0) {
-      const Producer<Config> producer{cta.ring, &weights, &activations, range, cta.row, cta.token};
-      producer.run(params, shared_address(shared + layout.activation_scales));
-    }
-    __syncwarp();
-  } else {
-    const int first = Finish::scale_index(cta.row, cta.thread_row());
-    const int second = Finish::scale_index(cta.row, cta.thread_row() + 8);
-    const Multiplier<Config, Finish::kScaleBlocks == 1> multiplier{cta.ring,
-                                        reinterpret_cast<const float*>(shared + layout.activation_scales),
-                                        {weight_scales + first * range.count, weight_scales + second * range.count},
-                                        min(Config::kTokens, params.tokens_padded),
-                                        range.count,
-                                        cta.k_group,
-                                        cta.row_group};
+  const Producer<Config> producer{cta, &weights, &activations, range};
+  if (cta.is_math) {
     copied_floats_wait();
     wait_for_previous_kernel();
     sync_threads<Config::kMathThreads>(1);
+  } else if (threadIdx.x % 32 == 0) {
+    producer.start(params, shared_address(shared + layout.activation_scales));
+  }
+  __syncwarp();
+  if constexpr (Config::kCluster > 1) cluster_wait();  // every CTA of the cluster has started, its barriers exist
+
+  float sums[Config::kTokens / 2] = {};
+  if (cta.is_math) {
+    const int first = Finish::scale_index(cta.row, cta.thread_row());
+    const int second = Finish::scale_index(cta.row, cta.thread_row() + 8);
+    const Multiplier<Config, Finish::kScaleBlocks == 1> multiplier{
+        cta,
+        reinterpret_cast<const float*>(shared + layout.activation_scales),
+        {weight_scales + first * range.count, weight_scales + second * range.count},
+        min(Config::kTokens, params.tokens_padded),
+        range.count};
     if constexpr (Config::kActivationBytes == 1) barrier_wait(cta.ring.scales(), 0);
     multiplier.run(sums);
+  } else if (threadIdx.x % 32 == 0) {
+    producer.run(params);
   }
+  __syncwarp();
   Finish::run(cta, params, sums);
 }
 

@@ -24,9 +24,9 @@ cudaError_t launch_decode_gemm(const Operands& operands, const GemmParams& param
                    &activations);
   if (error != cudaSuccess) return error;
   using Finish = Epilogue<Config>;
-  const SharedLayout<Config, Finish::kScaleBlocks> layout(blocks_per_cta(params.blocks, Finish::kCtasAlongK));
+  const SharedLayout<Config, Finish> layout(blocks_per_cta(params.blocks, Config::kCtasAlongK));
   const int token_tiles = (params.tokens + Config::kTokens - 1) / Config::kTokens;
-  const LaunchShape shape{dim3(params.rows / Config::kRows * Finish::kCtasAlongK * token_tiles), Config::kThreads,
+  const LaunchShape shape{dim3(params.rows / Config::kRows * Config::kCtasAlongK * token_tiles), Config::kThreads,
                           layout.bytes, Config::kCluster, stream};
   return launch(decode_gemm<Config, Epilogue>, shape, weights, activations, params);
 }
@@ -41,11 +41,11 @@ cudaError_t launch_config(std::integer_sequence<int, kNumbers...>, const Operand
 // Launches `plan` if it is row kIndex of the table and of this token tile: only those are compiled in this file.
 template <const auto& kTable, size_t kIndex, int kTokens, int kActivationBytes, template <class> class Epilogue>
 bool try_plan(const Plan& plan, const Operands& operands, const GemmParams& params, cudaStream_t stream, cudaError_t& error) {
-  if constexpr (kTable[kIndex].token_tile == kTokens) {
-    if (plan.same_variant(kTable[kIndex])) {
-      using Numbers = std::integer_sequence<int, kTable[kIndex].token_tile, kTable[kIndex].warpgroups_along_k,
-                                            kTable[kIndex].weight_rows, kTable[kIndex].stages, kTable[kIndex].cluster,
-                                            kActivationBytes>;
+  if constexpr (kTable[kIndex].plan.token_tile == kTokens) {
+    constexpr Plan kRow = kTable[kIndex].plan;
+    if (plan.same_variant(kRow)) {
+      using Numbers = std::integer_sequence<int, kRow.token_tile, kRow.warpgroups_along_k, kRow.weight_rows, kRow.stages,
+                                            kRow.ctas_along_k, kRow.ctas_along_rows, kActivationBytes>;
       error = launch_config<Epilogue>(Numbers{}, operands, params, stream);
       return true;
     }

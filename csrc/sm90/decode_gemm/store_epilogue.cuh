@@ -22,11 +22,11 @@ __device__ __forceinline__ int pair_index(int row, int pair) {
 
 template <class Config>
 struct StoreEpilogue {
-  static constexpr int kCtasAlongK = Config::kCluster;
   // How many rows of weight scales the rows of a tile can touch.
   static constexpr int kScaleBlocks = kScaleBlock % Config::kRows == 0   ? 1
                                       : Config::kRows % kScaleBlock == 0 ? Config::kRows / kScaleBlock
                                                                          : Config::kRows / kScaleBlock + 2;
+  static constexpr int kExchangeBytes = 0;
   static constexpr int kPairs = Config::kPairs;
   static constexpr int kSlabPairs = Config::kOwnedRows * kPairs;  // of an incoming slab
   static constexpr int kBarrier = 1;                              // named barrier of the multiplying threads
@@ -40,14 +40,13 @@ struct StoreEpilogue {
 
   // Bytes that arrive from the cluster, counted on the `reduced` barrier.
   static __device__ uint32_t expected_bytes(int tokens) {
-    if constexpr (Config::kBulkPush) return (Config::kCluster - 1) * kSlabPairs * 8;
+    if constexpr (Config::kBulkPush) return (Config::kCtasAlongK - 1) * kSlabPairs * 8;
     return Config::kIncomingSlabs * Config::kOwnedRows * ((tokens + 1) / 2) * 8;
   }
 
   static __device__ void run(const Cta<Config>& cta, const GemmParams& params, const float (&sums)[Config::kTokens / 2]) {
-    if constexpr (Config::kCluster > 1) cluster_wait();  // every CTA of the cluster has started, its barriers exist
     if (cta.is_math) {
-      if constexpr (Config::kCluster == 1) {
+      if constexpr (Config::kCtasAlongK == 1) {
         keep(cta, sums);
       } else if constexpr (Config::kBulkPush) {
         keep(cta, sums);
@@ -90,9 +89,9 @@ struct StoreEpilogue {
 
   static __device__ void send_sums(const Cta<Config>& cta, const float (&sums)[Config::kTokens / 2]) {
     float2* slab = reinterpret_cast<float2*>(cta.incoming) +
-                   (cta.rank * Config::kWarpgroupsAlongK + cta.k_group) * kSlabPairs;
+                   (cta.k_rank * Config::kWarpgroupsAlongK + cta.k_group) * kSlabPairs;
     for_each_pair(cta, sums, [&](int row, int pair, float2 value) {
-      const int owner = row / Config::kOwnedRows;
+      const int owner = cta.sharer_of_k(row / Config::kOwnedRows);
       const float2* target = slab + pair_index<kPairs>(row % Config::kOwnedRows, pair);
       store_cluster_counted(cluster_address(shared_address(target), owner), value,
                             cluster_address(cta.ring.reduced(), owner));
@@ -108,10 +107,10 @@ struct StoreEpilogue {
     }
     fence_shared_for_copies();
     sync_threads<Config::kMathThreads>(kBarrier);
-    if (threadIdx.x < Config::kCluster && threadIdx.x != cta.rank) {
-      const int owner = threadIdx.x;
-      const float2* target = reinterpret_cast<float2*>(cta.incoming) + cta.rank * kSlabPairs;
-      copy_to_cluster(cluster_address(shared_address(target), owner), shared_address(slab + owner * kSlabPairs),
+    if (threadIdx.x < Config::kCtasAlongK && threadIdx.x != cta.k_rank) {
+      const int owner = cta.sharer_of_k(threadIdx.x);
+      const float2* target = reinterpret_cast<float2*>(cta.incoming) + cta.k_rank * kSlabPairs;
+      copy_to_cluster(cluster_address(shared_address(target), owner), shared_address(slab + threadIdx.x * kSlabPairs),
                       kSlabPairs * 8, cluster_address(cta.ring.reduced(), owner));
     }
     barrier_wait(cta.ring.reduced(), 0);
@@ -134,15 +133,15 @@ struct StoreEpilogue {
     const int index = pair_index<kPairs>(row, pair);
     const float2* local = reinterpret_cast<const float2*>(cta.local);
     const float2* incoming = reinterpret_cast<const float2*>(cta.incoming) + index;
-    if constexpr (Config::kCluster == 1) {
+    if constexpr (Config::kCtasAlongK == 1) {
       return sum_of<Config::kWarpgroupsAlongK>(local + index, Config::kRows * kPairs);
     }
     float2 total = {0.f, 0.f};
 #pragma unroll
-    for (int rank = 0; rank < Config::kCluster; ++rank) {
+    for (int rank = 0; rank < Config::kCtasAlongK; ++rank) {
       float2 part;
       if constexpr (Config::kBulkPush) {
-        part = rank == cta.rank ? local[rank * kSlabPairs + index] : incoming[rank * kSlabPairs];
+        part = rank == cta.k_rank ? local[rank * kSlabPairs + index] : incoming[rank * kSlabPairs];
       } else {
         part = sum_of<Config::kWarpgroupsAlongK>(incoming + rank * Config::kWarpgroupsAlongK * kSlabPairs, kSlabPairs);
       }
@@ -154,7 +153,7 @@ struct StoreEpilogue {
 
   // A thread adds up two tokens of one row; neighbours then trade, so that each stores one token of two rows.
   static __device__ void store(const Cta<Config>& cta, const GemmParams& params) {
-    const int first_row = cta.row + (Config::kCluster == 1 ? 0 : cta.rank * Config::kOwnedRows);
+    const int first_row = cta.row + cta.k_rank * Config::kOwnedRows;
     const int items = Config::kOwnedRows * ((cta.tokens + 1) / 2);
     const bool odd = threadIdx.x % 2;
     for (int item = threadIdx.x; item - static_cast<int>(threadIdx.x % 32) < items; item += Config::kMathThreads) {

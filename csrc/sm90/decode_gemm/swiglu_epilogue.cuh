@@ -12,11 +12,11 @@ namespace fish::sm90 {
 
 template <class Config>
 struct SwigluEpilogue {
-  static_assert(Config::kRows == 64 && Config::kCluster == 4 && Config::kWarpgroupsAlongK == 1);
+  static_assert(Config::kRows == 64 && Config::kCtasAlongK == 1 && Config::kCtasAlongRows == 4);
   static constexpr int kScaleBlocks = 2;  // of the gate rows, of the up rows
-  static constexpr int kCtasAlongK = 1;   // the cluster shares a scale, not a tile
   static constexpr int kColumns = 32;     // of h, a CTA
   static constexpr int kMaxima = 16;      // warps in the cluster
+  static constexpr int kExchangeBytes = Config::kTokens * ((kMaxima + 1) * 4 + kColumns);  // maxima, inverses, bytes
 
   static __device__ int scale_row(const GemmParams& params, int first_row, int index) {
     return (index * params.rows / 2 + first_row / 2) / kScaleBlock;
@@ -26,7 +26,6 @@ struct SwigluEpilogue {
   static __device__ uint32_t expected_bytes(int tokens) { return kMaxima * ((tokens + 1) / 2) * 8; }
 
   static __device__ void run(const Cta<Config>& cta, const GemmParams& params, const float (&sums)[Config::kTokens / 2]) {
-    cluster_wait();
     if (!cta.is_math) return;
     float* maxima = cta.incoming;                                                      // [16][tokens]
     float* inverse = maxima + kMaxima * Config::kTokens;                               // [tokens]
@@ -54,9 +53,9 @@ struct SwigluEpilogue {
   // The largest of 8 columns is found among the 8 lanes that hold the same tokens; lane group c tells CTA c.
   static __device__ void push_maxima(const Cta<Config>& cta, float* maxima, const float (&hidden)[Config::kTokens / 4]) {
     const int target = threadIdx.x % 32 / 4;
-    float* slot = maxima + (cta.rank * 4 + threadIdx.x / 32) * Config::kTokens + cta.thread_token();
-    const uint32_t remote = cluster_address(shared_address(slot), target % Config::kCluster);
-    const uint32_t barrier = cluster_address(cta.ring.reduced(), target % Config::kCluster);
+    float* slot = maxima + (cta.row_rank * 4 + threadIdx.x / 32) * Config::kTokens + cta.thread_token();
+    const uint32_t remote = cluster_address(shared_address(slot), target % Config::kCtasAlongRows);
+    const uint32_t barrier = cluster_address(cta.ring.reduced(), target % Config::kCtasAlongRows);
 #pragma unroll
     for (int q = 0; q < Config::kTokens / 8; ++q) {
       float2 largest = {fabsf(hidden[2 * q]), fabsf(hidden[2 * q + 1])};
@@ -66,7 +65,7 @@ struct SwigluEpilogue {
         largest.y = fmaxf(largest.y, __shfl_xor_sync(~0u, largest.y, lanes));
       }
       const bool exists = 8 * q + cta.thread_token() < cta.tokens;
-      if (exists && target < Config::kCluster) store_cluster_counted(remote + 32 * q, largest, barrier);
+      if (exists && target < Config::kCtasAlongRows) store_cluster_counted(remote + 32 * q, largest, barrier);
     }
   }
 
@@ -75,7 +74,7 @@ struct SwigluEpilogue {
 #pragma unroll
     for (int i = 0; i < kMaxima; ++i) largest = fmaxf(largest, maxima[i * Config::kTokens + token]);
     const Fp8Scale scale = fp8_scale(largest);
-    if (cta.rank == 0 && cta.token + token < params.tokens_padded) {
+    if (cta.row_rank == 0 && cta.token + token < params.tokens_padded) {
       const size_t block = cta.row / 2 / kScaleBlock;
       params.quantized_scales[block * params.tokens_padded + cta.token + token] = token < cta.tokens ? scale.scale : 0.f;
     }
