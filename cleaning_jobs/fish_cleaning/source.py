@@ -1,7 +1,9 @@
 """The input: a folder of recordings. It is only ever read."""
 
+import errno
 import hashlib
 import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NoReturn
@@ -39,16 +41,23 @@ class AudioFolder:
     def read(self, item: Item) -> bytes | Reject:
         """Return the bytes of a recording, if they are still those that were planned."""
         try:
-            recording = (self.root / item.name).read_bytes()
+            recording = self._file(item.name).read_bytes()
         except OSError as error:
             return Reject(reason=Reason.UNREADABLE, detail=error.strerror or type(error).__name__)
         if hashlib.sha256(recording).hexdigest() != item.content:
             return Reject(reason=Reason.CHANGED, detail=f"{len(recording)} bytes, planned with {item.size_bytes}")
         return recording
 
+    def _file(self, name: str) -> Path:
+        """Return where a recording lies; raise OSError for a pipe or a device, whose reader could wait for ever."""
+        path = self.root / name
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise OSError(errno.EINVAL, "not a regular file")
+        return path
+
     def _item(self, name: str) -> Item:
         try:
-            with (self.root / name).open("rb") as file:
+            with self._file(name).open("rb") as file:
                 content = hashlib.file_digest(file, "sha256").hexdigest()
                 size_bytes = file.tell()
         except OSError:

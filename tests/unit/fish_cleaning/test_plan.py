@@ -116,6 +116,12 @@ def test_a_loop_of_links_and_a_link_to_nowhere_end_the_walk_and_one_item(source:
     assert source.read(gone) == Reject(reason=Reason.UNREADABLE, detail="No such file or directory")
 
 
+def test_a_pipe_named_like_a_recording_is_not_waited_for(source: AudioFolder) -> None:
+    os.mkfifo(source.root / "pipe.wav")
+    pipe = next(item for item in source.items() if item.name == "pipe.wav")
+    assert source.read(pipe) == Reject(reason=Reason.UNREADABLE, detail="not a regular file")
+
+
 def test_a_recording_that_grew_since_the_plan_is_rejected(source: AudioFolder) -> None:
     item = source.items()[0]
     assert source.read(item) == b"b.wav"
