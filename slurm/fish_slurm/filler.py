@@ -23,6 +23,7 @@ from fish_slurm.telemetry import Telemetry
 from fish_slurm.view import ClusterView
 
 _LONGEST_PAUSE_S = 30.0
+_PATIENCE_S = 10.0
 _log = structlog.get_logger()
 
 
@@ -111,14 +112,14 @@ def only_filler(run_folder: Path) -> Iterator[int]:
     run_folder.mkdir(parents=True, exist_ok=True)
     lock = os.open(run_folder / "filler.lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        _lock_within(lock, run_folder, patience_s=10.0)
+        _lock_within(lock, run_folder)
         yield lock
     finally:
         os.close(lock)
 
 
-def _lock_within(lock: int, run_folder: Path, *, patience_s: float) -> None:
-    deadline_s = time.monotonic() + patience_s
+def _lock_within(lock: int, run_folder: Path) -> None:
+    deadline_s = time.monotonic() + _PATIENCE_S
     while True:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
