@@ -5,7 +5,7 @@ STAGE := local/stage.sh
 PYTEST := $(BIN)/python -m pytest -q
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo up down status test unit component e2e check fmt changelog
+.PHONY: help setup build demo up down status test unit component soak e2e check fmt changelog
 
 help: ## Say what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -33,6 +33,8 @@ unit: setup ## No network, GPU, cluster or sleep
 	@$(STAGE) "unit tests" $(PYTEST) tests/unit
 component: build ## One real thing each: an API server, an engine, a worker
 	@$(STAGE) "component tests" $(PYTEST) tests/component
+soak: build ## The long proofs on a real Slurm, with all repeats: two hours, needs root
+	@$(STAGE) "soak" env FISH_SLURM_SCALE=full $(PYTEST) -s --timeout=7200 tests/component/slurm
 e2e: build ## From a request to sound, from traffic to a reclaimed GPU
 	@$(STAGE) "end-to-end tests" $(PYTEST) tests/e2e
 
