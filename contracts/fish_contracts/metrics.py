@@ -229,7 +229,8 @@ CLEANING_UNITS_COMMITTED: Final = MetricFamily(
 SLURM_GPUS: Final = MetricFamily(
     name="fish_slurm_gpus",
     kind="gauge",
-    help="GPUs of the cleaning partition by what they do: a class of work, idle, or out (on a node that takes no work).",
+    help="GPUs of the cleaning partition by what they do: a class of work, idle, out (free on a node that takes no work), "
+    "or lost (Slurm counts them as used and no job has them).",
     labels=("state",),
 )
 SLURM_IDLE_GPU_SECONDS: Final = MetricFamily(

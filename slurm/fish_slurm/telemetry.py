@@ -68,6 +68,8 @@ class Telemetry:
                 used[class_of(job, self._limits)] += job.gpus
         for work_class, gpus in used.items():
             self._gpus.labels(state=work_class.value).set(gpus)
+        on_nodes = sum(node.used_gpus for node in view.nodes)
+        self._gpus.labels(state="lost").set(max(0, on_nodes - sum(used.values())))
         self._gpus.labels(state="idle").set(sum(node.idle_gpus for node in view.nodes))
         self._gpus.labels(state="out").set(
             sum(max(0, node.gpus - node.used_gpus) for node in view.nodes if not node.takes_work)

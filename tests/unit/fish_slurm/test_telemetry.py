@@ -31,13 +31,13 @@ def plan(idle_gpus: int = 0, backlog_workers: int = 1) -> Plan:
 
 def test_gpus_are_told_apart_by_what_they_do(telemetry, registry, view, cleaning, training):
     nodes = (
-        Node(name="n1", gpus=8, used_gpus=5, takes_work=True, reason=""),
+        Node(name="n1", gpus=8, used_gpus=6, takes_work=True, reason=""),
         Node(name="n2", gpus=8, used_gpus=0, takes_work=False, reason="Kill task failed"),
     )
     jobs = (training(1, gpus=4, phase=Phase.RUNNING), cleaning(2, phase=Phase.RUNNING))
     telemetry.saw(view(*jobs, nodes=nodes), plan())
     states = {state: registry.get_sample_value("fish_slurm_gpus", {"state": state}) for state in _STATES}
-    assert states == {"training": 4, "cleaning": 1, "inference": 0, "idle": 3, "out": 8}
+    assert states == {"training": 4, "cleaning": 1, "inference": 0, "idle": 2, "out": 8, "lost": 1}
     assert registry.get_sample_value("fish_slurm_out_nodes", {"reason": "unkillable"}) == 1
 
 
@@ -89,4 +89,4 @@ def test_alerts_ask_for_series_that_exist(slurm_folder):
             assert re.sub(r"_(total|bucket|sum|count)$", "", name) in names, name
 
 
-_STATES = ("training", "cleaning", "inference", "idle", "out")
+_STATES = ("training", "cleaning", "inference", "idle", "out", "lost")
