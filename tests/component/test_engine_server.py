@@ -94,7 +94,7 @@ def server(start):
 
 
 def test_sound_arrives_while_the_rest_is_still_being_made(server):
-    body = {"text": TEXT, "seed": LONG_SEED, "max_new_tokens": 80}
+    body = {"text": TEXT, "format": "wav", "seed": LONG_SEED, "max_new_tokens": 80}
     with server.client.stream("POST", "/v1/tts", json=body) as response:
         assert response.status_code == 200
         assert response.headers["content-type"] == "audio/wav"
@@ -120,7 +120,7 @@ def test_streams_advance_in_one_batch_and_each_sounds_as_if_it_were_alone(server
 
 
 def test_json_msgpack_stream_and_buffer_carry_the_same_samples(server):
-    fields = {"text": TEXT, "temperature": 0, "max_new_tokens": 20, "references": None, "unknown_field": 1}
+    fields = {"text": TEXT, "format": "wav", "temperature": 0, "max_new_tokens": 20, "references": None, "unknown": 1}
     streamed = server.client.post("/v1/tts", json=fields).content
     packed = server.client.post(
         "/v1/tts", content=ormsgpack.packb(fields), headers={"content-type": "application/msgpack", "model": "s2-pro"}
@@ -133,6 +133,23 @@ def test_json_msgpack_stream_and_buffer_carry_the_same_samples(server):
     assert rate_hz == 44_100
     assert len(samples) == 20 * 2048
     assert struct.unpack_from("<I", streamed, 40)[0] == 0xFFFFFF00
+
+
+def test_every_format_plays_as_long_as_the_samples_that_went_into_it(server):
+    fields = {"text": TEXT, "temperature": 0, "max_new_tokens": 20, "prosody": {"speed": 2}}
+    expected_s = len(server.speak(**fields).content) / 2 / 44_100
+    for name, media_type in (
+        ("mp3", "audio/mpeg"),
+        ("opus", "audio/ogg"),
+        (None, "audio/mpeg"),
+    ):
+        response = server.client.post("/v1/tts", json={**fields, "format": name})
+        assert response.headers["content-type"] == media_type
+        assert soundfile.info(io.BytesIO(response.content)).samplerate == int(response.headers["x-sample-rate"])
+        samples, rate_hz = soundfile.read(io.BytesIO(response.content))
+        assert abs(len(samples) / rate_hz - expected_s) < 0.06
+    telephone = server.client.post("/v1/tts", json={**fields, "format": "ulaw"})
+    assert abs(len(telephone.content) / 8000 - expected_s) < 0.01
 
 
 def test_volume_is_in_decibels(server):
@@ -174,12 +191,18 @@ def test_a_reference_changes_how_it_sounds(server):
         (b'{"text": 7}', "application/json", 400, "text: expected a valid string, found 7"),
         (b'{"text": "\\ud800"}', "application/json", 400, "lone surrogate"),
         (
-            b'{"text": "a", "format": "mp3"}',
+            b'{"text": "a", "format": "mp4"}',
             "application/json",
             400,
-            "'mp3' is not supported; expected one of: wav, pcm",
+            "'mp4' is not supported; expected one of: mp3, wav",
         ),
-        (b'{"text": "a", "sample_rate": 22050}', "application/json", 400, "22050 is not supported; expected 44100"),
+        (
+            b'{"text": "a", "sample_rate": 22050}',
+            "application/json",
+            400,
+            "sample_rate of mp3: 22050 is not supported; expected one of: 32000, 44100",
+        ),
+        (b'{"text": "a", "mp3_bitrate": 320}', "application/json", 400, "expected one of: 64000, 128000, 192000"),
         (
             b'{"text": "a", "temperature": NaN}',
             "application/json",
@@ -189,7 +212,7 @@ def test_a_reference_changes_how_it_sounds(server):
         (b'{"text": "a", "temperature": "0.5"}', "application/json", 400, "temperature: expected a valid number"),
         (b'{"text": "a", "top_p": 1.5}', "application/json", 400, "top_p: expected less than or equal to 1, found 1.5"),
         (b'{"text": "a", "max_new_tokens": 0}', "application/json", 400, "max_new_tokens: expected greater than"),
-        (b'{"text": "a", "prosody": {"speed": 2}}', "application/json", 400, "speed 1.0 only"),
+        (b'{"text": "a", "prosody": {"speed": 3}}', "application/json", 400, "prosody.speed: expected less than"),
         (b'{"text": "a", "reference_id": "bob"}', "application/json", 400, "there is no voice 'bob' here"),
         (b'{"text": "a", "references": [{"audio": "AAAA", "text": "x"}]}', "application/json", 400, "cannot be read"),
         (b"{", "application/json", 400, "the body is not application/json"),

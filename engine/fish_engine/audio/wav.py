@@ -53,6 +53,7 @@ def wav_header(*, sample_rate_hz: int, data_bytes: int | None) -> bytes:
     )
 
 
-def wav_file(pcm: bytes, *, sample_rate_hz: int) -> bytes:
-    """Return a whole WAV file of mono 16-bit PCM, with true sizes."""
-    return wav_header(sample_rate_hz=sample_rate_hz, data_bytes=len(pcm)) + pcm
+def with_true_sizes(streamed: bytes) -> bytes:
+    """Return a streamed file with the sizes that it turned out to have."""
+    sizes = struct.pack("<I", len(streamed) - 8), struct.pack("<I", len(streamed) - HEADER_BYTES)
+    return streamed[:4] + sizes[0] + streamed[8:40] + sizes[1] + streamed[HEADER_BYTES:]

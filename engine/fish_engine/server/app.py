@@ -50,19 +50,13 @@ def create_app(
         body = parse(raw, request.headers.get("content-type", ""), TTSBody)
         if len(body.text) > max_text_chars:
             raise BadRequest(f"text has {len(body.text)} characters; this server takes at most {max_text_chars}")
-        sample_rate_hz = loaded.codec.config.sample_rate_hz
-        delivery = Delivery(
-            audio_format=body.format,
-            sample_rate_hz=sample_rate_hz,
-            gain=10 ** (body.prosody.volume / 20),
-            is_streamed=body.streaming,
-            requested_at_s=requested_at_s,
-        )
+        rate_hz = loaded.codec.config.sample_rate_hz
+        delivery = Delivery(sounding=body.sounding(), is_streamed=body.streaming, requested_at_s=requested_at_s)
         if not is_pronounceable(body.text):
-            return SpeechResponse(Silence(sample_rate_hz=sample_rate_hz), delivery, metrics)
+            return SpeechResponse(Silence(sample_rate_hz=rate_hz), delivery, metrics, source_rate_hz=rate_hz)
         # Tokenising is quick, but a reference is encoded by a model: other streams must not wait for it.
         speech = await asyncio.to_thread(prepare, body, loaded, voices)
-        return SpeechResponse(SpeechStream(service, speech), delivery, metrics)
+        return SpeechResponse(SpeechStream(service, speech), delivery, metrics, source_rate_hz=rate_hz)
 
     return app
 

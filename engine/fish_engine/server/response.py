@@ -9,31 +9,22 @@ from typing import Final
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from fish_engine.audio.wav import pcm16, wav_header
+from fish_engine.audio.wav import with_true_sizes
+from fish_engine.audio.writer import Sounding, SoundWriter
 from fish_engine.server.stream import Silence, SpeechStream
 from fish_engine.telemetry import EngineMetrics
 
 ROUTE: Final = "/v1/tts"
-_MEDIA_TYPES: Final = {"wav": "audio/wav", "pcm": "audio/pcm"}
-_SAMPLE_BYTES: Final = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """How a client wants its sound."""
+    """How a client wants its sound, and from when it waits for it."""
 
-    audio_format: str
-    sample_rate_hz: int
-    gain: float
+    sounding: Sounding
     is_streamed: bool
     requested_at_s: float
     """When the request arrived, by the monotonic clock."""
-
-    def header(self, data_bytes: int | None) -> bytes:
-        """Return what comes before the samples; `data_bytes` is None while the end is not known."""
-        if self.audio_format == "pcm":
-            return b""
-        return wav_header(sample_rate_hz=self.sample_rate_hz, data_bytes=data_bytes)
 
 
 class SpeechResponse(Response):
@@ -43,20 +34,24 @@ class SpeechResponse(Response):
     breaks the connection, so that no client takes half a sentence for a whole one.
     """
 
-    def __init__(self, stream: SpeechStream | Silence, delivery: Delivery, metrics: EngineMetrics) -> None:
+    def __init__(
+        self, stream: SpeechStream | Silence, delivery: Delivery, metrics: EngineMetrics, *, source_rate_hz: int
+    ) -> None:
+        encoding = delivery.sounding.encoding
         self.status_code = 200
         self.background = None
-        self.media_type = _MEDIA_TYPES[delivery.audio_format]
+        self.media_type = encoding.format.media_type
         self.init_headers(
             {
-                "content-disposition": f"attachment; filename=audio.{delivery.audio_format}",
-                "x-sample-rate": str(delivery.sample_rate_hz),
+                "content-disposition": f"attachment; filename=audio.{encoding.format.name}",
+                "x-sample-rate": str(encoding.rate_hz),
             }
         )
         self._stream = stream
         self._delivery = delivery
         self._metrics = metrics
-        self._pcm_bytes = 0
+        self._writer = SoundWriter(delivery.sounding, source_rate_hz=source_rate_hz)
+        self._is_begun = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send until the end, or until the client has left."""
@@ -68,40 +63,38 @@ class SpeechResponse(Response):
                 if sending.done():
                     sending.result()
                 else:
-                    self._metrics.cancelled.labels("after_audio" if self._pcm_bytes else "before_audio").inc()
+                    self._metrics.cancelled.labels("after_audio" if self._is_begun else "before_audio").inc()
             finally:
                 sending.cancel()
                 leaving.cancel()
                 await asyncio.gather(sending, leaving, return_exceptions=True)
 
     async def _send(self, send: Send) -> None:
-        async for body in self._bodies():
-            if not self._pcm_bytes:
+        async for body in self._pieces() if self._delivery.is_streamed else self._whole():
+            if not self._is_begun:
+                self._is_begun = True
                 await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
                 self._metrics.first_audio_s.labels(ROUTE).observe(time.monotonic() - self._delivery.requested_at_s)
-            self._pcm_bytes += len(body)
             await send({"type": "http.response.body", "body": body, "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
-        sound_s = self._pcm_bytes / (_SAMPLE_BYTES * self._delivery.sample_rate_hz)
         took_s = time.monotonic() - self._delivery.requested_at_s
-        self._metrics.real_time_factor.labels(ROUTE).observe(took_s / sound_s)
+        self._metrics.real_time_factor.labels(ROUTE).observe(took_s / self._writer.sound_s)
 
-    async def _bodies(self) -> AsyncIterator[bytes]:
-        """Yield the file in pieces as they are made, the header with the first, or in one piece of known length."""
-        if self._delivery.is_streamed:
-            header = self._delivery.header(None)
-            async for pcm in self._pcm():
-                yield header + pcm
-                header = b""
-        else:
-            whole = b"".join([pcm async for pcm in self._pcm()])
-            header = self._delivery.header(len(whole))
-            self.headers["content-length"] = str(len(header) + len(whole))
-            yield header + whole
-
-    async def _pcm(self) -> AsyncIterator[bytes]:
+    async def _pieces(self) -> AsyncIterator[bytes]:
+        """Yield the file as it is made."""
         async for samples in self._stream.samples():
-            yield pcm16(samples * self._delivery.gain)
+            if piece := self._writer.write(samples):
+                yield piece
+        if rest := self._writer.finish():
+            yield rest
+
+    async def _whole(self) -> AsyncIterator[bytes]:
+        """Yield the file in one piece of known length."""
+        file = b"".join([piece async for piece in self._pieces()])
+        if self._delivery.sounding.encoding.format.name == "wav":
+            file = with_true_sizes(file)
+        self.headers["content-length"] = str(len(file))
+        yield file
 
 
 async def _disconnect(receive: Receive) -> None:

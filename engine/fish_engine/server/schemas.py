@@ -6,12 +6,12 @@ be heard, with what it can do instead.
 
 import base64
 import binascii
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
-SAMPLE_RATE_HZ: Final = 44_100
-AUDIO_FORMATS: Final = ("wav", "pcm")
+from fish_engine.audio.formats import chosen_encoding, opus_bit_rate_bps
+from fish_engine.audio.writer import Sounding
 
 
 def _bytes_of(value: object) -> object:
@@ -49,20 +49,18 @@ class ProsodyBody(_Body):
     """Decibels."""
     normalize_loudness: bool = True
 
-    @field_validator("speed")
-    @classmethod
-    def _only_natural_speed(cls, value: float) -> float:
-        if value != 1.0:
-            raise ValueError("this server speaks at speed 1.0 only")
-        return value
-
 
 class TTSBody(_Body):
     """A text and how to speak it."""
 
     text: str
-    format: str = "wav"
-    sample_rate: int = SAMPLE_RATE_HZ
+    format: str = "mp3"
+    sample_rate: int | None = None
+    """Hertz; the format's own default where none is given."""
+    mp3_bitrate: int | None = None
+    """Thousands of bits a second."""
+    opus_bitrate: int | None = None
+    """Thousands of bits a second, or bits a second, or -1000 for what the server thinks best."""
     references: list[ReferenceBody | list[ReferenceBody]] = Field(default_factory=list, max_length=8)
     """One voice for each speaker; a list in the list is several recordings of the same speaker."""
     reference_id: str | list[str] | None = None
@@ -88,19 +86,18 @@ class TTSBody(_Body):
             raise ValueError("expected valid Unicode, found a lone surrogate")
         return value
 
-    @field_validator("format")
-    @classmethod
-    def _known_format(cls, value: str) -> str:
-        if value not in AUDIO_FORMATS:
-            raise ValueError(f"{value!r} is not supported; expected one of: {', '.join(AUDIO_FORMATS)}")
-        return value
+    def sounding(self) -> Sounding:
+        """Return how the sound is to be sent.
 
-    @field_validator("sample_rate")
-    @classmethod
-    def _native_rate(cls, value: int) -> int:
-        if value != SAMPLE_RATE_HZ:
-            raise ValueError(f"{value} is not supported; expected {SAMPLE_RATE_HZ}")
-        return value
+        Raises:
+            BadRequest: a format that we do not have, or that cannot have this rate or bit rate.
+        """
+        bit_rates = {
+            "mp3": None if self.mp3_bitrate is None else self.mp3_bitrate * 1000,
+            "opus": None if self.opus_bitrate is None else opus_bit_rate_bps(self.opus_bitrate),
+        }
+        encoding = chosen_encoding(self.format, rate_hz=self.sample_rate, bit_rate_bps=bit_rates.get(self.format))
+        return Sounding(encoding=encoding, speed=self.prosody.speed, gain=10 ** (self.prosody.volume / 20))
 
     @model_validator(mode="after")
     def _no_stored_voices(self) -> Self:

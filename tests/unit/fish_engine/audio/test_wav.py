@@ -10,7 +10,7 @@ import soundfile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fish_engine.audio.wav import HEADER_BYTES, STREAMED_DATA_BYTES, pcm16, wav_file, wav_header
+from fish_engine.audio.wav import HEADER_BYTES, STREAMED_DATA_BYTES, pcm16, wav_header, with_true_sizes
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,8 @@ def test_pcm_of_parts_is_pcm_of_the_whole(samples: list[float], at: int) -> None
 
 def test_a_buffered_file_tells_its_true_size() -> None:
     samples = np.sin(np.arange(4410, dtype=np.float32) / 10)
-    data = wav_file(pcm16(samples), sample_rate_hz=44_100)
+    data = with_true_sizes(wav_header(sample_rate_hz=44_100, data_bytes=None) + pcm16(samples))
+    assert data == wav_header(sample_rate_hz=44_100, data_bytes=2 * 4410) + pcm16(samples)
     with wave.open(io.BytesIO(data)) as file:
         assert (file.getnchannels(), file.getsampwidth(), file.getframerate(), file.getnframes()) == (
             1,
