@@ -169,6 +169,18 @@ def test_defaults_of_the_crds_are_those_of_the_operator(rendered: list[Json]):
     )
 
 
+@pytest.mark.parametrize("kind", ["TTSDeployment", "CleaningJob"])
+def test_kubectl_can_explain_every_field_of_a_spec(rendered: list[Json], kind: str):
+    assert unexplained(crd_schemas(rendered, kind)["spec"], "spec") == []
+
+
+def unexplained(schema: Json, path: str) -> list[str]:
+    """Return the fields below a schema that have no description."""
+    fields = {f"{path}.{name}": field for name, field in schema.get("properties", {}).items()}
+    here = [name for name, field in fields.items() if "description" not in field]
+    return here + [deeper for name, field in fields.items() for deeper in unexplained(field, name)]
+
+
 @pytest.mark.parametrize(
     ("value", "named"), [("operator.tickSeconds=0", "tickSeconds"), ("operator.tickSecond=1", "tickSecond")]
 )

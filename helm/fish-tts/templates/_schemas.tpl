@@ -25,6 +25,7 @@ items:
 
 {{- define "fish-tts.env" -}}
 type: array
+description: More environment variables, as literal values.
 maxItems: 64
 x-kubernetes-list-type: map
 x-kubernetes-list-map-keys: [name]
@@ -44,6 +45,7 @@ items:
 
 {{- define "fish-tts.quantity" -}}
 type: string
+description: Requested of the node; there is no limit.
 maxLength: 32
 pattern: ^[0-9]+(\.[0-9]+)?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$
 {{- end -}}
