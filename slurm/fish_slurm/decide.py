@@ -6,7 +6,7 @@ Here is only the other direction. What may wait for whom is `fish_contracts.prio
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from fish_contracts.priority import Holder, Reclaim, WorkClass, may_preempt, plan_reclaim
 from fish_slurm.brake import Memory, remember
@@ -82,9 +82,6 @@ class Plan:
     """Cleaning jobs that get no more workers, and why."""
 
 
-_TRAINING: Final = WorkClass.TRAINING
-
-
 def decide(view: ClusterView, work: Work, memory: Memory, limits: Limits) -> Plan:
     """Return what the filler should do now."""
     memory = remember(memory, view, min_useful_run_s=limits.min_useful_run_s)
@@ -114,7 +111,7 @@ def decide(view: ClusterView, work: Work, memory: Memory, limits: Limits) -> Pla
 
 def class_of(job: Job, limits: Limits) -> WorkClass:
     """Return what a job is, by its partition."""
-    return limits.partition_classes.get(job.partition, _TRAINING)
+    return limits.partition_classes.get(job.partition, WorkClass.TRAINING)
 
 
 def _claimed_gpus(view: ClusterView, idle_gpus: int, limits: Limits) -> int:
@@ -187,7 +184,7 @@ def _free_slots(own: Iterable[Job], work: Work, stopped: Mapping[str, str]) -> l
     ]
 
 
-def _holds(own: Iterable[Job], stuck: frozenset[int] | set[int], limits: Limits) -> list[Action]:
+def _holds(own: Iterable[Job], stuck: set[int], limits: Limits) -> list[Action]:
     reason = f"{limits.strikes} runs in a row without finishing a recording"
     return [Hold(job_id=job.job_id, reason=reason) for job in own if job.job_id in stuck and job.phase is Phase.PENDING]
 

@@ -148,7 +148,7 @@ def _job(row: list[str], labels: Mapping[int, Label]) -> Job:
         partition=partition,
         gpus=gpus * count_array_tasks(array_id),
         restarts=_number("RestartCnt", restarts),
-        exit_status=_exit_status(_number("exit_code", exit_code)),
+        exit_status=_exit_status(exit_code),
         submitted_at_s=_number("SubmitTime", submitted),
         started_at_s=None if started in _NO_TIME else _number("StartTime", started),
         label=labels.get(int(job_id)),
@@ -173,6 +173,10 @@ def _number(column: str, text: str) -> int:
     return int(text)
 
 
-def _exit_status(wait_status: int) -> int:
-    """Take a wait status apart as the kernel made it; squeue prints it whole."""
-    return -(wait_status & 0x7F) if wait_status & 0x7F else wait_status >> 8
+def _exit_status(text: str) -> int:
+    """Read 65:0 and 0:9, as newer Slurms print it, or a whole wait status such as 16640, as 22.05 does."""
+    status, _, signal = text.partition(":")
+    if signal:
+        return -_number("exit_code", signal) or _number("exit_code", status)
+    wait_status = _number("exit_code", text)
+    return -(wait_status & 0x7F) or wait_status >> 8

@@ -82,7 +82,7 @@ class Telemetry:
             was = earlier.get(job.job_id)
             if job.label:
                 self._compare_worker(was, job, view)
-            elif cleaning_ran and _has_just_started(was, job) and may_preempt(class_of(job, self._limits), _CLEANING):
+            elif cleaning_ran and _has_just_started(was, job) and self._may_preempt_cleaning(job):
                 self._reclaim.observe(max(0, (job.started_at_s or 0) - job.submitted_at_s))
 
     def _compare_worker(self, was: Job | None, job: Job, view: ClusterView) -> None:
@@ -97,6 +97,9 @@ class Telemetry:
             elif summary.stop_s is not None:
                 self._checkpoint.observe(summary.stop_s)
 
+    def _may_preempt_cleaning(self, job: Job) -> bool:
+        return may_preempt(class_of(job, self._limits), WorkClass.CLEANING)
+
     def _follow_idleness(self, before_s: float, now_s: float, plan: Plan) -> None:
         is_wasted = plan.idle_gpus > 0 and plan.backlog_workers > 0
         if is_wasted:
@@ -105,9 +108,6 @@ class Telemetry:
         elif self._idle_since_s is not None:
             self._refill.observe(now_s - self._idle_since_s)
             self._idle_since_s = None
-
-
-_CLEANING: Final = WorkClass.CLEANING
 
 
 def _has_just_started(was: Job | None, job: Job) -> bool:

@@ -14,11 +14,11 @@ NAMES = {WorkClass.CLEANING: "clean", WorkClass.TRAINING: "train", WorkClass.INF
 QOS = "Name|Preempt|PreemptMode|GraceTime\nnormal||cluster|00:00:00\ntrain|clean|cluster|00:00:00\nserve|clean|cluster|00:00:00\nclean||requeue|00:00:00\n"
 
 
-@pytest.fixture(scope="module")
-def cluster_state(recorded):
+@pytest.fixture(scope="module", params=["22.05.8", "24.11.5"])
+def cluster_state(recorded, request):
     """What a trial cluster with the recommended files said; a trial has no cgroups, a production cluster does."""
-    config = parse_config((recorded / "config-22.05.8.txt").read_text())
-    partitions = parse_partitions((recorded / "partitions-22.05.8.txt").read_text())
+    config = parse_config((recorded / f"config-{request.param}.txt").read_text())
+    partitions = parse_partitions((recorded / f"partitions-{request.param}.txt").read_text())
     return config | {"ProctrackType": "proctrack/cgroup"}, partitions
 
 
