@@ -25,8 +25,10 @@ from fish_contracts.reports import HTTP_PORT, METRICS_PORT
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 
-Input = Annotated[str, typer.Option("--input", help="Folder of recordings: a path or a file:// URI.")]
-Output = Annotated[str, typer.Option("--output", help="Folder for the shards: a path or a file:// URI.")]
+Input = Annotated[str, typer.Option("--input", help="Recordings: a folder, a file:// URI or s3://bucket/prefix.")]
+Output = Annotated[
+    str, typer.Option("--output", help="Where the shards go: a folder, a file:// URI or s3://bucket/prefix.")
+]
 RecipeName = Annotated[str, typer.Option("--recipe", help="Name of a shipped recipe, or a YAML file.")]
 
 
@@ -79,14 +81,12 @@ def run(  # noqa: PLR0917 - options, always given by name
 @app.command()
 def plan(input: Input, output: Output, recipe: RecipeName = "quick") -> None:  # noqa: A002
     """Write the plan without starting work, and say how big it is."""
-    from fish_cleaning.locations import folder_of
+    from fish_cleaning.locations import open_source, open_store
     from fish_cleaning.plan import ensure_plan
     from fish_cleaning.recipe import load_recipe
-    from fish_cleaning.source import AudioFolder
-    from fish_cleaning.store import LocalStore
 
     with _errors_explained():
-        made = ensure_plan(LocalStore(folder_of(output)), AudioFolder(folder_of(input)), load_recipe(recipe))
+        made = ensure_plan(open_store(output), open_source(input), load_recipe(recipe))
         print(f"{made.items_total} recordings in {len(made.units)} units, configuration {made.config_hash}")
 
 
@@ -97,13 +97,11 @@ def verify(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Check that each recording of the input is in the output exactly once, intact, or rejected with a reason."""
-    from fish_cleaning.locations import folder_of
-    from fish_cleaning.source import AudioFolder
-    from fish_cleaning.store import LocalStore
+    from fish_cleaning.locations import open_source, open_store
     from fish_cleaning.verify import verify as verify_output
 
     with _errors_explained():
-        verdict = verify_output(AudioFolder(folder_of(input)), LocalStore(folder_of(output)))
+        verdict = verify_output(open_source(input), open_store(output))
     if as_json:
         print(json.dumps(asdict(verdict)))
     else:

@@ -34,7 +34,7 @@ class Reason(StrEnum):
 class Item:
     """One recording of the input, as it was when the plan was made.
 
-    `content` is the sha256 of its bytes, or empty when it could not be read then.
+    `content` is the sha256 of its bytes, or empty when it could not be read then; in a bucket it is the object's ETag.
     """
 
     id: str

@@ -39,8 +39,8 @@ def publish(store: Store, unit: Unit, results: Mapping[str, Cleaned | Reject], *
         shard = build_shard(cleaned)
         sha256 = shard.sha256
         key = f"shards/{unit.id}.{sha256[:16]}.tar"
-        store.create(key, shard.tar)
-        store.create(key.removesuffix(".tar") + ".index.json", shard.index_json())
+        store.keep(key, shard.tar)
+        store.keep(key.removesuffix(".tar") + ".index.json", shard.index_json())
     commit = Commit(
         unit=unit.id,
         config_hash=config_hash,

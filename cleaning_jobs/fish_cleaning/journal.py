@@ -121,7 +121,11 @@ def history_of(journals: Iterable[bytes]) -> History:
 
 
 class JournalWriter:
-    """Appends entries and decides when they are made durable: every 64 entries or 250 ms, whichever comes first."""
+    """Appends entries and decides when they are made durable: every 64 entries or 250 ms, whichever comes first.
+
+    Where a killed process takes along what it had not synced, each attempt is synced before the work begins: otherwise a
+    recording that kills its worker would leave no trace, and kill the next one.
+    """
 
     def __init__(self, file: AppendOnly, *, now_s: float) -> None:
         self._file = file
@@ -132,7 +136,8 @@ class JournalWriter:
         """Write one entry, and make it durable if that is due."""
         self._file.append(to_frame(entry))
         self._entries_at_risk += 1
-        if self._entries_at_risk >= _SYNC_ENTRIES or now_s - self._synced_at_s >= _SYNC_INTERVAL_S:
+        is_due = self._entries_at_risk >= _SYNC_ENTRIES or now_s - self._synced_at_s >= _SYNC_INTERVAL_S
+        if is_due or (isinstance(entry, Attempted) and not self._file.outlives_writer):
             self.sync(now_s=now_s)
 
     def sync(self, *, now_s: float) -> None:

@@ -9,7 +9,7 @@ from typing import Final
 from fish_cleaning.clip import Item
 from fish_cleaning.errors import BadInput
 from fish_cleaning.recipe import Recipe, UnitLimits
-from fish_cleaning.source import AudioFolder
+from fish_cleaning.source import Source
 from fish_cleaning.store import Store
 
 PLAN_KEY: Final = "plan.json"
@@ -66,14 +66,14 @@ def _unit_id(items: Sequence[Item], config_hash: str) -> str:
     return hashlib.sha256(identity.encode()).hexdigest()[:16]
 
 
-def ensure_plan(store: Store, source: AudioFolder, recipe: Recipe) -> Plan:
+def ensure_plan(store: Store, source: Source, recipe: Recipe) -> Plan:
     """Return the job's plan: the one that is there, else a new one; of workers that plan at once, the first decides."""
-    input_uri = source.root.as_uri()
+    input_uri = source.uri
     plan = read_plan(store)
     if plan is None:
         items = source.items()
         if not items:
-            raise BadInput(f"input {source.root}: no recordings in it; expected files such as .wav, .flac or .mp3")
+            raise BadInput(f"input {source.uri}: no recordings in it; expected files such as .wav, .flac or .mp3")
         made = make_plan(items, input_uri=input_uri, recipe=recipe)
         plan = made if store.create(PLAN_KEY, to_json(made)) else read_plan(store)
     if plan is None:

@@ -26,7 +26,7 @@ from fish_cleaning.leases import Lease, LeaseWatch, choose, read_leases
 from fish_cleaning.pace import Pace
 from fish_cleaning.plan import Plan, Unit
 from fish_cleaning.recipe import Recipe
-from fish_cleaning.source import AudioFolder
+from fish_cleaning.source import Source
 from fish_cleaning.steps.chain import clean
 from fish_cleaning.stopping import StopRequest
 from fish_cleaning.store import Store
@@ -42,7 +42,7 @@ class Job:
 
     plan: Plan
     recipe: Recipe
-    source: AudioFolder
+    source: Source
     store: Store
     lease_ttl_s: float
 
@@ -74,7 +74,8 @@ class Worker:
         return False
 
     def secure(self) -> None:
-        """Make finished work durable and give the unit back. Takes milliseconds, and may interrupt an item."""
+        """Make finished work durable and give the unit back. Takes a moment at most, and may interrupt an item."""
+        self._job.store.hasten()
         if self._journal is not None:
             self._journal.sync(now_s=time.monotonic())
         if self._lease is not None:
@@ -122,7 +123,7 @@ class Worker:
         """Clean one item between two entries in the journal."""
         began_at_s = time.monotonic()
         journal.append(Attempted(item_id=item.id), now_s=began_at_s)
-        if self._tally.at_risk_since_s is None:
+        if self._tally.at_risk_since_s is None or journal.is_synced:
             self._tally.at_risk_since_s = began_at_s
         result = self._result(item, is_suspect=broken_attempts >= _BROKEN_ATTEMPTS_TO_ISOLATE)
         journal.append(Finished(item_id=item.id, result=result), now_s=time.monotonic())
@@ -159,6 +160,4 @@ class Worker:
 
     def _earlier_journals(self, lease: Lease) -> Iterator[bytes]:
         for epoch in range(1, lease.epoch):
-            journal = self._job.store.get(journal_key(lease.unit, epoch))
-            if journal is not None:
-                yield journal
+            yield self._job.store.appended(journal_key(lease.unit, epoch))

@@ -10,15 +10,13 @@ from typing import Literal, NoReturn
 
 from fish_cleaning.errors import CleaningError
 from fish_cleaning.events import log_event
-from fish_cleaning.locations import folder_of
+from fish_cleaning.locations import open_source, open_store
 from fish_cleaning.plan import ensure_plan
 from fish_cleaning.progress import Progress
 from fish_cleaning.recipe import check_max_speed, load_recipe
 from fish_cleaning.run import Job, Worker
-from fish_cleaning.source import AudioFolder
 from fish_cleaning.steps.chain import load_models
 from fish_cleaning.stopping import StopRequest, disarm
-from fish_cleaning.store import LocalStore
 from fish_cleaning.tally import Tally
 from fish_contracts.exit_codes import ExitCode
 
@@ -78,7 +76,7 @@ def _job(options: RunOptions) -> Job:
     recipe = load_recipe(options.recipe)
     if options.max_speed is not None:
         recipe = replace(recipe, max_speed=options.max_speed)
-    source, store = AudioFolder(folder_of(options.input)), LocalStore(folder_of(options.output))
+    source, store = open_source(options.input), open_store(options.output)
     plan = ensure_plan(store, source, recipe)
     return Job(plan=plan, recipe=recipe, source=source, store=store, lease_ttl_s=options.lease_ttl_s)
 

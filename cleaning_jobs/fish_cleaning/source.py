@@ -1,4 +1,4 @@
-"""The input: a folder of recordings. It is only ever read."""
+"""The input: recordings, in a folder or wherever else they can be listed and read. It is only ever read."""
 
 import errno
 import hashlib
@@ -6,7 +6,7 @@ import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final, NoReturn, Protocol
 
 from fish_cleaning.clip import Item, Reason, Reject
 from fish_cleaning.errors import BadInput
@@ -15,11 +15,40 @@ AUDIO_SUFFIXES: Final = frozenset({".aif", ".aiff", ".caf", ".flac", ".mp3", ".o
 """Other files are left alone: transcripts and notes lie beside recordings in most corpora."""
 
 
+class Source(Protocol):
+    """Where recordings come from."""
+
+    @property
+    def uri(self) -> str:
+        """Name the place in the plan."""
+
+    def items(self) -> list[Item]:
+        """Return every recording as it is now."""
+
+    def read(self, item: Item) -> bytes | Reject:
+        """Return the bytes of a recording, if they are still those that were planned."""
+
+
+def is_recording(name: str) -> bool:
+    """Tell a recording from other files by the end of its name."""
+    return Path(name).suffix.lower() in AUDIO_SUFFIXES
+
+
+def identified(name: bytes, *, content: str) -> str:
+    """Return the id of a recording: the same name and content have the same id everywhere."""
+    return hashlib.sha256(name + b"\0" + content.encode()).hexdigest()[:20]
+
+
 @dataclass(frozen=True, slots=True)
 class AudioFolder:
     """A folder and everything below it. Symbolic links to folders are not followed, so there are no loops."""
 
     root: Path
+
+    @property
+    def uri(self) -> str:
+        """Name the folder in the plan."""
+        return self.root.as_uri()
 
     def names(self) -> list[str]:
         """Return the paths of all recordings relative to the folder, sorted.
@@ -31,7 +60,7 @@ class AudioFolder:
         found = []
         for folder, _, files in os.walk(self.root, onerror=_refuse):
             relative = Path(folder).relative_to(self.root)
-            found += [str(relative / file) for file in files if Path(file).suffix.lower() in AUDIO_SUFFIXES]
+            found += [str(relative / file) for file in files if is_recording(file)]
         return sorted(found)
 
     def items(self) -> list[Item]:
@@ -62,8 +91,8 @@ class AudioFolder:
                 size_bytes = file.tell()
         except OSError:
             content, size_bytes = "", 0  # rejected when its turn comes, with the reason of that moment
-        identity = os.fsencode(name) + b"\0" + content.encode()
-        return Item(id=hashlib.sha256(identity).hexdigest()[:20], name=name, content=content, size_bytes=size_bytes)
+        identity = identified(os.fsencode(name), content=content)
+        return Item(id=identity, name=name, content=content, size_bytes=size_bytes)
 
 
 def _refuse(error: OSError) -> NoReturn:

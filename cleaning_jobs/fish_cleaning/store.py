@@ -17,6 +17,10 @@ _UNUSABLE: Final = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno
 class AppendOnly(Protocol):
     """A file that grows at its end."""
 
+    @property
+    def outlives_writer(self) -> bool:
+        """Tell whether what was appended and not synced is still there when this process was killed."""
+
     def append(self, data: bytes) -> None:
         """Write at the end."""
 
@@ -39,11 +43,20 @@ class Store(Protocol):
     def create(self, key: str, data: bytes) -> bool:
         """Put a blob where none is, durably. Return False, and change nothing, where one is already."""
 
+    def keep(self, key: str, data: bytes) -> None:
+        """Put a blob whose name follows from its content, durably; whoever else puts it puts the same."""
+
     def replace(self, key: str, data: bytes) -> None:
         """Put a blob whether or not one is there. A power cut may undo or garble it, but not its name."""
 
     def appendable(self, key: str) -> AppendOnly:
         """Open a new file that only its one writer appends to."""
+
+    def appended(self, key: str) -> bytes:
+        """Return what was appended to a file, as far as it can be seen; nothing where there is none."""
+
+    def hasten(self) -> None:
+        """Wait for no network any more, or only for a moment: the process is leaving."""
 
 
 class LocalStore:
@@ -80,6 +93,10 @@ class LocalStore:
             _sync_folder(target.parent)
         return True
 
+    def keep(self, key: str, data: bytes) -> None:
+        """Put a blob whose name follows from its content."""
+        self.create(key, data)
+
     def replace(self, key: str, data: bytes) -> None:
         """Put a blob whether or not one is there."""
         with self._staged(key, data, durable=False) as (staged, target):
@@ -93,6 +110,13 @@ class LocalStore:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644)
             _sync_folder(path.parent)
         return _LocalFile(path, descriptor)
+
+    def appended(self, key: str) -> bytes:
+        """Return what was appended to a file."""
+        return self.get(key) or b""
+
+    def hasten(self) -> None:
+        """Do nothing: what a folder owes before leaving takes milliseconds."""
 
     @contextmanager
     def _staged(self, key: str, data: bytes, *, durable: bool) -> Iterator[tuple[Path, Path]]:
@@ -114,6 +138,8 @@ class LocalStore:
 
 
 class _LocalFile:
+    outlives_writer = True  # the kernel has it
+
     def __init__(self, path: Path, descriptor: int) -> None:
         self._path, self._descriptor = path, descriptor
 

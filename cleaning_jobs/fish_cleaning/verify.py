@@ -12,7 +12,7 @@ from fish_cleaning.commits import Commit, CommitLog
 from fish_cleaning.errors import BadInput
 from fish_cleaning.journal import JOURNALS, Attempted, entries_of
 from fish_cleaning.plan import Plan, read_plan
-from fish_cleaning.source import AudioFolder
+from fish_cleaning.source import Source
 from fish_cleaning.store import Store
 
 
@@ -41,7 +41,7 @@ class Verdict:
         return faults == 0 and self.units_committed == self.units_total
 
 
-def verify(source: AudioFolder, store: Store) -> Verdict:
+def verify(source: Source, store: Store) -> Verdict:
     """Compare the output in `store` with the input that it was made from."""
     plan = _plan_of(source, store)
     log = CommitLog(store, plan.units)
@@ -74,12 +74,12 @@ def verify(source: AudioFolder, store: Store) -> Verdict:
     )
 
 
-def _plan_of(source: AudioFolder, store: Store) -> Plan:
+def _plan_of(source: Source, store: Store) -> Plan:
     plan = read_plan(store)
     if plan is None:
         raise BadInput("output: no plan.json in it; expected the output folder of a cleaning job")
-    if plan.input_uri != source.root.as_uri():
-        raise BadInput(f"output was written from input {plan.input_uri}, not from {source.root.as_uri()}")
+    if plan.input_uri != source.uri:
+        raise BadInput(f"output was written from input {plan.input_uri}, not from {source.uri}")
     return plan
 
 
@@ -123,7 +123,7 @@ def _redone_items(store: Store) -> int:
     """Count the attempts on items beyond the first, over all journals."""
     attempts: Counter[str] = Counter()
     for name in store.names(JOURNALS):
-        journal = store.get(f"{JOURNALS}/{name}") or b""
+        journal = store.appended(f"{JOURNALS}/{name}")
         attempts.update(entry.item_id for entry in entries_of(journal) if isinstance(entry, Attempted))
     return attempts.total() - len(attempts)
 

@@ -56,7 +56,8 @@ def test_an_unfinished_output_does_not_verify(corpus: Path, tmp_path: Path) -> N
     ("options", "exit_code", "message"),
     [
         (("--input", "/nowhere", "--output", "out"), 65, "input /nowhere: no such folder"),
-        (("--input", "s3://bucket/in", "--output", "out"), 65, "location s3://bucket/in"),
+        (("--input", "ftp://host/in", "--output", "out"), 65, "location ftp://host/in"),
+        (("--input", "s3://", "--output", "out"), 65, "location s3://: no bucket in it"),
         (("--input", "/nowhere", "--output", "out", "--recipe", "qiuck"), 78, "recipe qiuck"),
         (("--input", "/nowhere", "--output", "out", "--max-speed", "0"), 78, "max_speed 0.0: expected"),
     ],

@@ -22,7 +22,8 @@ entries = st.one_of(
 class RecordingFile:
     """An append-only file that remembers when it was made durable."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, outlives_writer: bool = True) -> None:
+        self.outlives_writer = outlives_writer
         self.content = b""
         self.synced_content: list[bytes] = []
 
@@ -94,3 +95,14 @@ def test_no_more_than_64_entries_are_at_risk() -> None:
     for _ in range(64):
         journal.append(Attempted(item_id="a"), now_s=0.0)
     assert file.synced_content == [file.content]
+
+
+def test_an_attempt_is_durable_before_its_work_where_a_dead_process_takes_its_memory_along() -> None:
+    file = RecordingFile(outlives_writer=False)
+    journal = JournalWriter(file, now_s=0.0)
+    journal.append(Attempted(item_id="a"), now_s=0.0)
+    journal.append(Finished(item_id="a", result=Reject(reason=Reason.CLIPPED, detail="")), now_s=0.0)
+    assert not journal.is_synced
+    journal.append(Attempted(item_id="b"), now_s=0.0)
+    assert file.synced_content[-1] == file.content
+    assert len(file.synced_content) == 2
