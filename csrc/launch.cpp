@@ -30,10 +30,9 @@ cudaError_t describe(const MatrixView& view, CUtensorMap* map) {
   const cuuint32_t box[2] = {static_cast<cuuint32_t>(128 / view.element_bytes), static_cast<cuuint32_t>(view.box_rows)};
   const cuuint32_t steps[2] = {1, 1};
   // Promotion to 128 bytes: 256 cost 3-5 % on the decode shapes.
-  const CUresult result =
-      encode_tiled()(map, view.type, 2, const_cast<void*>(view.data), sizes, pitch, box, steps,
-                     CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
-                     CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  const CUresult result = encode_tiled()(map, view.type, 2, const_cast<void*>(view.data), sizes, pitch, box, steps,
+                                         CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                                         CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   return result == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;
 }
 

@@ -16,7 +16,8 @@ cudaStream_t current_stream(int device_index) {
 
 }  // namespace fish
 
-// Whether kernels may overlap the end of the kernel before them (programmatic dependent launch). On unless switched off.
+// Whether kernels may overlap the end of the kernel before them (programmatic dependent launch). On unless switched
+// off.
 extern "C" __attribute__((visibility("default"))) void fish_kernels_set_programmatic_launch(int enabled) {
   fish::programmatic_launch() = enabled != 0;
 }

@@ -52,9 +52,12 @@ struct OtherDtype {
 };
 
 constexpr OtherDtype kOtherDtypes[] = {
-    {"float16", aoti_torch_dtype_float16},         {"float64", aoti_torch_dtype_float64},
-    {"float8_e5m2", aoti_torch_dtype_float8_e5m2}, {"uint8", aoti_torch_dtype_uint8},
-    {"int8", aoti_torch_dtype_int8},               {"int64", aoti_torch_dtype_int64},
+    {"float16", aoti_torch_dtype_float16},
+    {"float64", aoti_torch_dtype_float64},
+    {"float8_e5m2", aoti_torch_dtype_float8_e5m2},
+    {"uint8", aoti_torch_dtype_uint8},
+    {"int8", aoti_torch_dtype_int8},
+    {"int64", aoti_torch_dtype_int64},
 };
 
 int32_t torch_dtype_of(const Tensor& tensor) {
@@ -106,8 +109,8 @@ void check_tensor(const Tensor& tensor, const TensorSpec& spec, int device_index
 
 void check_size(const char* name, int64_t value, int64_t divisor, int64_t limit) {
   if (value < 1 || value > limit || value % divisor != 0) {
-    fail(std::string(name) + ": expected a multiple of " + std::to_string(divisor) + " from " + std::to_string(divisor) +
-         " to " + std::to_string(limit) + ", found " + std::to_string(value));
+    fail(std::string(name) + ": expected a multiple of " + std::to_string(divisor) + " from " +
+         std::to_string(divisor) + " to " + std::to_string(limit) + ", found " + std::to_string(value));
   }
 }
 

@@ -55,7 +55,8 @@ void add_activation_scales(sm90::GemmParams& params, const Tensor& x_scale, cons
   params.activation_scales = static_cast<const float*>(x_scale.data_ptr());
 }
 
-void add_output(sm90::GemmParams& params, const std::optional<Tensor>& residual, const Tensor& out, const Shape& shape) {
+void add_output(sm90::GemmParams& params, const std::optional<Tensor>& residual, const Tensor& out,
+                const Shape& shape) {
   check_tensor(out, {"out", Dtype::kBf16, {shape.tokens, shape.rows}}, shape.device);
   params.output = static_cast<__nv_bfloat16*>(out.data_ptr());
   if (residual.has_value()) {
@@ -73,15 +74,15 @@ void run(const char* op, const sm90::Plan& plan, sm90::GemmParams& params, const
 }
 
 // Calls gemm<token tile of the plan>.
-#define FISH_FOR_TOKEN_TILE(gemm)                                                                                     \
-  [](const sm90::Plan& plan, const sm90::Operands& operands, const sm90::GemmParams& params, cudaStream_t stream) {  \
-    switch (plan.token_tile) {                                                                                        \
-      case 8: return sm90::gemm<8>(plan, operands, params, stream);                                                   \
-      case 16: return sm90::gemm<16>(plan, operands, params, stream);                                                 \
-      case 32: return sm90::gemm<32>(plan, operands, params, stream);                                                 \
-      case 64: return sm90::gemm<64>(plan, operands, params, stream);                                                 \
-      default: return sm90::gemm<128>(plan, operands, params, stream);                                                \
-    }                                                                                                                 \
+#define FISH_FOR_TOKEN_TILE(gemm)                                                                                   \
+  [](const sm90::Plan& plan, const sm90::Operands& operands, const sm90::GemmParams& params, cudaStream_t stream) { \
+    switch (plan.token_tile) {                                                                                      \
+      case 8: return sm90::gemm<8>(plan, operands, params, stream);                                                 \
+      case 16: return sm90::gemm<16>(plan, operands, params, stream);                                               \
+      case 32: return sm90::gemm<32>(plan, operands, params, stream);                                               \
+      case 64: return sm90::gemm<64>(plan, operands, params, stream);                                               \
+      default: return sm90::gemm<128>(plan, operands, params, stream);                                              \
+    }                                                                                                               \
   }
 
 // Its tiles end at 64 tokens: bf16 activations take twice the shared memory.
@@ -111,11 +112,12 @@ void w8a16_gemm_blockscaled(Tensor x, Tensor weight, Tensor weight_scale, std::o
   const Shape shape = check_operands("w8a16_gemm_blockscaled", x, Dtype::kBf16, weight, weight_scale);
   sm90::GemmParams params = params_of(shape, weight_scale);
   add_output(params, residual, out, shape);
-  run("w8a16_gemm_blockscaled", sm90::w8a16_plan(params.rows, static_cast<int>(shape.columns), params.tokens), params, x,
-      weight, shape, w8a16);
+  run("w8a16_gemm_blockscaled", sm90::w8a16_plan(params.rows, static_cast<int>(shape.columns), params.tokens), params,
+      x, weight, shape, w8a16);
 }
 
-void gate_up_swiglu_quantize(Tensor x, Tensor x_scale, Tensor weight, Tensor weight_scale, Tensor values, Tensor scales) {
+void gate_up_swiglu_quantize(Tensor x, Tensor x_scale, Tensor weight, Tensor weight_scale, Tensor values,
+                             Tensor scales) {
   const Shape shape = check_operands("gate_up_swiglu_quantize", x, Dtype::kE4m3, weight, weight_scale);
   check_size("N (rows of weight: gate and up)", shape.rows, 256, kMaxRows);
   sm90::GemmParams params = params_of(shape, weight_scale);
@@ -124,8 +126,8 @@ void gate_up_swiglu_quantize(Tensor x, Tensor x_scale, Tensor weight, Tensor wei
   check_tensor(scales, {"scales", Dtype::kFp32, {shape.rows / 2 / 128, params.tokens_padded}}, shape.device);
   params.quantized = static_cast<uint8_t*>(values.data_ptr());
   params.quantized_scales = static_cast<float*>(scales.data_ptr());
-  run("gate_up_swiglu_quantize", sm90::gate_up_plan(params.rows, params.tokens), params, x, weight, shape,
-      FISH_FOR_TOKEN_TILE(gate_up_swiglu));
+  run("gate_up_swiglu_quantize", sm90::gate_up_plan(params.rows, static_cast<int>(shape.columns), params.tokens),
+      params, x, weight, shape, FISH_FOR_TOKEN_TILE(gate_up_swiglu));
 }
 
 }  // namespace fish

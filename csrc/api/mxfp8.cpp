@@ -35,10 +35,11 @@ void quantize_mxfp8(Tensor x, Tensor values, Tensor scales) {
   check_tensor(values, {"values", Dtype::kE4m3, {tokens, columns}}, device);
   check_scales(scales, "scales", tokens, columns, device);
   const torch::stable::accelerator::DeviceGuard guard(device);
-  check_launch("quantize_mxfp8",
-               sm120::quantize_mxfp8(static_cast<const __nv_bfloat16*>(x.data_ptr()),
-                                     static_cast<uint8_t*>(values.data_ptr()), static_cast<uint32_t*>(scales.data_ptr()),
-                                     static_cast<int>(tokens), static_cast<int>(columns), current_stream(device)));
+  check_launch(
+      "quantize_mxfp8",
+      sm120::quantize_mxfp8(static_cast<const __nv_bfloat16*>(x.data_ptr()), static_cast<uint8_t*>(values.data_ptr()),
+                            static_cast<uint32_t*>(scales.data_ptr()), static_cast<int>(tokens),
+                            static_cast<int>(columns), current_stream(device)));
 }
 
 void mxfp8_gemm(Tensor x, Tensor x_scale, Tensor weight, Tensor weight_scale, Tensor out) {

@@ -10,6 +10,6 @@ Split split_for(int rows, int columns);
 
 Plan fp8_plan(int rows, int columns, int tokens);
 Plan w8a16_plan(int rows, int columns, int tokens);
-Plan gate_up_plan(int rows, int tokens);
+Plan gate_up_plan(int rows, int columns, int tokens);
 
 }  // namespace fish::sm90

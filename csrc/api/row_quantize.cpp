@@ -11,7 +11,8 @@ namespace {
 constexpr int64_t kMaxTokens = 65535;   // a grid's second dimension
 constexpr int64_t kMaxColumns = 16384;  // what 1024 threads hold in registers
 
-sm90::QuantizedRows check_outputs(int64_t tokens, int64_t columns, const Tensor& values, const Tensor& scales, int device) {
+sm90::QuantizedRows check_outputs(int64_t tokens, int64_t columns, const Tensor& values, const Tensor& scales,
+                                  int device) {
   const int64_t padded = (tokens + 3) / 4 * 4;
   check_size("tokens", tokens, 1, kMaxTokens);
   check_size("K (columns to quantise)", columns, 128, kMaxColumns);

@@ -7,7 +7,8 @@
 
 namespace fish {
 
-// Whether kernels may start before the one ahead of them has ended. One switch for the process; results do not depend on it.
+// Whether kernels may start before the one ahead of them has ended. One switch for the process; results do not depend
+// on it.
 std::atomic<bool>& programmatic_launch();
 
 struct LaunchShape {
@@ -45,8 +46,8 @@ cudaError_t launch(void (*kernel)(Parameters...), const LaunchShape& shape, cons
   return cudaLaunchKernelEx(&config, kernel, arguments...);
 }
 
-// A row-major matrix cut into boxes of box_rows × 128 bytes, laid out in shared memory with the 128-byte swizzle. Rows past the
-// end read as zeros.
+// A row-major matrix cut into boxes of box_rows × 128 bytes, laid out in shared memory with the 128-byte swizzle. Rows
+// past the end read as zeros.
 struct MatrixView {
   const void* data;
   CUtensorMapDataType type;

@@ -108,8 +108,10 @@ __device__ __forceinline__ void store_cluster_counted(uint32_t address, float2 v
                : "memory");
 }
 
-// Copies from this CTA's shared memory to another's and counts the bytes on a barrier there. The source is read until then.
-__device__ __forceinline__ void copy_to_cluster(uint32_t destination, uint32_t source, uint32_t bytes, uint32_t barrier) {
+// Copies from this CTA's shared memory to another's and counts the bytes on a barrier there. The source is read until
+// then.
+__device__ __forceinline__ void copy_to_cluster(uint32_t destination, uint32_t source, uint32_t bytes,
+                                                uint32_t barrier) {
   asm volatile(
       "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(destination),
       "r"(source), "r"(bytes), "r"(barrier)
@@ -117,7 +119,9 @@ __device__ __forceinline__ void copy_to_cluster(uint32_t destination, uint32_t s
 }
 
 // Makes this thread's ordinary stores to shared memory visible to the copy engine.
-__device__ __forceinline__ void fence_shared_for_copies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+__device__ __forceinline__ void fence_shared_for_copies() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
 
 // --- named barriers --------------------------------------------------------------------------------------------------
 

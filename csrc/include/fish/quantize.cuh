@@ -8,8 +8,8 @@ namespace fish {
 constexpr float kLargestE4m3 = 448.f;
 constexpr float kSmallestAmax = 1e-10f;  // keeps the scale of an all-zero block finite
 
-// value = e4m3(x · inverse), x ≈ value · scale. Both divisions are IEEE: `amax * (1/448)` is one ulp off for some amax, and
-// bf16 inputs hit exact ties often enough for that ulp to flip bytes.
+// value = e4m3(x · inverse), x ≈ value · scale. Both divisions are IEEE: `amax * (1/448)` is one ulp off for some amax,
+// and bf16 inputs hit exact ties often enough for that ulp to flip bytes.
 struct Fp8Scale {
   float inverse, scale;
 };

@@ -1,5 +1,5 @@
-// The MXFP8 GEMM on a CPU: the kernel's indices (layout.h), and a model of the mma written from the PTX manual. Built by the unit
-// tests with any C++ compiler; a wrong index shows without a Blackwell GPU at hand.
+// The MXFP8 GEMM on a CPU: the kernel's indices (layout.h), and a model of the mma written from the PTX manual. Built
+// by the unit tests with any C++ compiler; a wrong index shows without a Blackwell GPU at hand.
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -20,8 +20,9 @@ float from_ue8m0(uint8_t bits) { return std::ldexp(1.0f, bits - 127); }
 
 uint8_t byte_of(uint32_t word, int index) { return word >> 8 * index & 255; }
 
-// What 32 lanes hand to mma.m16n8k32 … scale_vec::1X with selector 0, and what it leaves in them. Written from the manual's
-// figures and deliberately not with layout.h: row and column of a register are restated as the hardware defines them.
+// What 32 lanes hand to mma.m16n8k32 … scale_vec::1X with selector 0, and what it leaves in them. Written from the
+// manual's figures and deliberately not with layout.h: row and column of a register are restated as the hardware
+// defines them.
 struct Mma {
   uint32_t weights[32][4], tokens[32][2], weight_scales[32], token_scales[32];
 
@@ -74,7 +75,8 @@ void run_warp(const Operands& operands, int first_row, int warp, int first_token
   const int weight_pitch = padded_to_4(operands.rows), token_pitch = padded_to_4(operands.token_count);
   for (int block = 0; block < operands.columns / kBlockColumns; ++block) {
     const auto weights = tile_of(operands.weights, first_row, kRows, operands.rows, block, operands.columns);
-    const auto tokens = tile_of(operands.tokens, first_token, kMmaTokens, operands.token_count, block, operands.columns);
+    const auto tokens =
+        tile_of(operands.tokens, first_token, kMmaTokens, operands.token_count, block, operands.columns);
     for (int step = 0; step < kSteps; ++step) {
       Mma mma;
       for (int lane = 0; lane < 32; ++lane) {

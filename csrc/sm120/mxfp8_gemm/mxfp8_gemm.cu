@@ -1,7 +1,7 @@
 // MXFP8 GEMM for few tokens: cp.async stages feed mma.sync with block scales applied by the hardware.
 //
-// Blackwell accumulates in full fp32, so nothing is promoted: one accumulator runs over all of K, in an order that does not
-// depend on the number of tokens.
+// Blackwell accumulates in full fp32, so nothing is promoted: one accumulator runs over all of K, in an order that does
+// not depend on the number of tokens.
 #include "fish/launch.h"
 #include "fish/ptx.cuh"
 #include "layout.h"
@@ -57,7 +57,8 @@ struct Tile {
       const int row = i / kChunks, column = i % kChunks * kChunk;
       const int from = min(first + row, limit - 1);
       copy_chunk(target + shared_offset(row, column),
-                 source + static_cast<size_t>(from) * params.columns + block * kBlockColumns + column, first + row < limit);
+                 source + static_cast<size_t>(from) * params.columns + block * kBlockColumns + column,
+                 first + row < limit);
     }
   }
   __device__ void copy_weights(int block) const {
@@ -92,8 +93,9 @@ struct Tile {
         uint32_t tokens[2];
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
-          tokens[i] = load_word(stage(block) + kWeightBytes + shared_offset(q * kMmaTokens + token_of(lane),
-                                                                            step * kStepColumns + token_column(lane, i)));
+          tokens[i] =
+              load_word(stage(block) + kWeightBytes +
+                        shared_offset(q * kMmaTokens + token_of(lane), step * kStepColumns + token_column(lane, i)));
         }
         mma(sums[q], weights, tokens, weight_scales, token_scales[q], step);
       }
@@ -148,7 +150,8 @@ __global__ void __launch_bounds__(kThreads) gemm(const __grid_constant__ MxGemmP
 template <int kTokens, int kStages>
 cudaError_t launch_tile(const MxGemmParams& params, cudaStream_t stream) {
   const dim3 grid(params.rows / kRows, (params.token_count + kTokens - 1) / kTokens);
-  return launch(gemm<kTokens, kStages>, {grid, kThreads, kStages * Tile<kTokens, kStages>::kStageBytes, 1, stream}, params);
+  return launch(gemm<kTokens, kStages>, {grid, kThreads, kStages * Tile<kTokens, kStages>::kStageBytes, 1, stream},
+                params);
 }
 
 }  // namespace

@@ -9,11 +9,11 @@ namespace fish::sm120 {
 
 // D = A @ B^T. Scales as four UE8M0 bytes a word, [K/128][count rounded up to 4].
 struct MxGemmParams {
-  const uint8_t* tokens;           // [tokens_count][K] e4m3
+  const uint8_t* tokens;  // [tokens_count][K] e4m3
   const uint32_t* token_scales;
-  const uint8_t* weights;          // [rows][K] e4m3
+  const uint8_t* weights;  // [rows][K] e4m3
   const uint32_t* weight_scales;
-  __nv_bfloat16* output;           // [tokens_count][rows]
+  __nv_bfloat16* output;  // [tokens_count][rows]
   int token_count, rows, columns;
 };
 

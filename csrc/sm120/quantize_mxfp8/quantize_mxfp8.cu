@@ -1,4 +1,5 @@
-// Quantises each 32 columns of a row with a power-of-two scale. Also compiled for sm_90a, where it can be run and compared.
+// Quantises each 32 columns of a row with a power-of-two scale. Also compiled for sm_90a, where it can be run and
+// compared.
 #include "fish/launch.h"
 #include "fish/quantize.cuh"
 #include "sm120/mxfp8_gemm/layout.h"
@@ -9,8 +10,8 @@ namespace {
 
 constexpr int kQuantizeThreads = 128;
 constexpr int kColumnsPerLane = 8;
-constexpr int kLanesPerBlock = 4;   // 32 columns
-constexpr int kLanesPerWord = 16;   // 128 columns
+constexpr int kLanesPerBlock = 4;  // 32 columns
+constexpr int kLanesPerWord = 16;  // 128 columns
 
 // The biased exponent of the smallest power of two whose product with 448 = 1.75 · 2^8 is not below amax.
 __device__ __forceinline__ int scale_exponent(float amax) {

@@ -7,9 +7,9 @@
 
 namespace fish::sm90 {
 
-constexpr int kScaleBlock = 128;   // columns of K (and rows of N) that share a scale
-constexpr int kWarpgroup = 128;    // threads
-constexpr int kWgmmaRows = 64;     // weight rows of one wgmma
+constexpr int kScaleBlock = 128;     // columns of K (and rows of N) that share a scale
+constexpr int kWarpgroup = 128;      // threads
+constexpr int kWgmmaRows = 64;       // weight rows of one wgmma
 constexpr int kSwizzleGroup = 1024;  // bytes: 8 rows of 128, the unit of the 128-byte swizzle
 
 // What the host chooses. Only `split` (how K is cut) decides bits; the rest decides speed.
@@ -73,8 +73,8 @@ __host__ __device__ constexpr int blocks_per_cta(int blocks, int ctas_along_k) {
   return (blocks + ctas_along_k - 1) / ctas_along_k;
 }
 
-// Where things lie in shared memory. The ring starts on a swizzle group. A CTA's own sums reuse its bytes, since everyone here
-// has then finished reading; what other CTAs store needs bytes of its own.
+// Where things lie in shared memory. The ring starts on a swizzle group. A CTA's own sums reuse its bytes, since
+// everyone here has then finished reading; what other CTAs store needs bytes of its own.
 template <class Config, class Epilogue>
 struct SharedLayout {
   int incoming, activation_scales, weight_scales, barriers, bytes;

@@ -1,4 +1,5 @@
-// The decode GEMMs as host code calls them: one entry point an op and token tile, which launches the variant that the plan names.
+// The decode GEMMs as host code calls them: one entry point an op and token tile, which launches the variant that the
+// plan names.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -1,8 +1,8 @@
 // D = A @ B^T for few tokens: bound by the bytes of B, so everything serves keeping loads of B in flight.
 //
-//   weights are the M operand of wgmma, tokens its N ("swapped"): a tile of 64 weight rows × 8…128 tokens wastes nothing
-//   one warp copies, warpgroups multiply; K is split over warpgroups, and where N is small over the CTAs of a cluster
-//   the first ring of weights is in flight before the previous kernel has ended
+//   weights are the M operand of wgmma, tokens its N ("swapped"): a tile of 64 weight rows × 8…128 tokens wastes
+//   nothing one warp copies, warpgroups multiply; K is split over warpgroups, and where N is small over the CTAs of a
+//   cluster the first ring of weights is in flight before the previous kernel has ended
 #pragma once
 
 #include "config.h"
@@ -47,7 +47,8 @@ __global__ void __launch_bounds__(Config::kThreads)
 #pragma unroll
     for (int index = 0; index < Finish::kScaleBlocks; ++index) {
       const float* source = params.weight_scales +
-                            static_cast<size_t>(Finish::scale_row(params, cta.row, index)) * params.blocks + range.first;
+                            static_cast<size_t>(Finish::scale_row(params, cta.row, index)) * params.blocks +
+                            range.first;
       for (int i = threadIdx.x; i < range.count; i += Config::kMathThreads) {
         copy_float(shared_address(weight_scales + index * range.count + i), source + i);
       }

@@ -16,8 +16,8 @@ cudaError_t launch_decode_gemm(const Operands& operands, const GemmParams& param
   constexpr bool kBf16 = Config::kActivationBytes == 2;
   const int columns = params.blocks * kScaleBlock;
   CUtensorMap weights, activations;
-  cudaError_t error = describe(
-      {operands.weights, CU_TENSOR_MAP_DATA_TYPE_UINT8, 1, params.rows, columns, Config::kRows}, &weights);
+  cudaError_t error =
+      describe({operands.weights, CU_TENSOR_MAP_DATA_TYPE_UINT8, 1, params.rows, columns, Config::kRows}, &weights);
   if (error != cudaSuccess) return error;
   error = describe({operands.activations, kBf16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_UINT8,
                     Config::kActivationBytes, params.tokens, columns, Config::kTokens},
@@ -31,7 +31,8 @@ cudaError_t launch_decode_gemm(const Operands& operands, const GemmParams& param
   return launch(decode_gemm<Config, Epilogue>, shape, weights, activations, params);
 }
 
-// The plan's numbers become a Config by way of deduction: nvcc's host stubs cannot spell out a Config of table look-ups.
+// The plan's numbers become a Config by way of deduction: nvcc's host stubs cannot spell out a Config of table
+// look-ups.
 template <template <class> class Epilogue, int... kNumbers>
 cudaError_t launch_config(std::integer_sequence<int, kNumbers...>, const Operands& operands, const GemmParams& params,
                           cudaStream_t stream) {
@@ -40,12 +41,13 @@ cudaError_t launch_config(std::integer_sequence<int, kNumbers...>, const Operand
 
 // Launches `plan` if it is row kIndex of the table and of this token tile: only those are compiled in this file.
 template <const auto& kTable, size_t kIndex, int kTokens, int kActivationBytes, template <class> class Epilogue>
-bool try_plan(const Plan& plan, const Operands& operands, const GemmParams& params, cudaStream_t stream, cudaError_t& error) {
+bool try_plan(const Plan& plan, const Operands& operands, const GemmParams& params, cudaStream_t stream,
+              cudaError_t& error) {
   if constexpr (kTable[kIndex].plan.token_tile == kTokens) {
     constexpr Plan kRow = kTable[kIndex].plan;
     if (plan.same_variant(kRow)) {
-      using Numbers = std::integer_sequence<int, kRow.token_tile, kRow.warpgroups_along_k, kRow.weight_rows, kRow.stages,
-                                            kRow.ctas_along_k, kRow.ctas_along_rows, kActivationBytes>;
+      using Numbers = std::integer_sequence<int, kRow.token_tile, kRow.warpgroups_along_k, kRow.weight_rows,
+                                            kRow.stages, kRow.ctas_along_k, kRow.ctas_along_rows, kActivationBytes>;
       error = launch_config<Epilogue>(Numbers{}, operands, params, stream);
       return true;
     }

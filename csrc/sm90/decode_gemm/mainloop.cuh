@@ -1,7 +1,7 @@
 // The multiplying half of a decode GEMM: one warpgroup drains its stages and accumulates in fp32.
 //
-// The tensor cores keep about 13 bits inside a sum, so a partial sum never spans more than one block of 128 columns; scaling it
-// by activation scale × weight scale and adding it in fp32 is needed for the block scales anyway.
+// The tensor cores keep about 13 bits inside a sum, so a partial sum never spans more than one block of 128 columns;
+// scaling it by activation scale × weight scale and adding it in fp32 is needed for the block scales anyway.
 #pragma once
 
 #include "fish/wgmma.cuh"

@@ -1,4 +1,5 @@
-// What a decode GEMM kernel is given. D = A @ B^T (+ residual): A activations [tokens, K], B weights [N, K], D [tokens, N].
+// What a decode GEMM kernel is given. D = A @ B^T (+ residual): A activations [tokens, K], B weights [N, K], D [tokens,
+// N].
 #pragma once
 
 #include <cstdint>

@@ -12,8 +12,8 @@ struct Producer {
   const CUtensorMap* activations;
   BlockRange range;
 
-  // Weights of the first stages are constants of the model: they are fetched while the previous kernel still runs. Everything
-  // that a kernel of this stream may have written waits for it.
+  // Weights of the first stages are constants of the model: they are fetched while the previous kernel still runs.
+  // Everything that a kernel of this stream may have written waits for it.
   __device__ void start(const GemmParams& params, uint32_t scale_target) const {
     for (int j = 0; j < prefetched(); ++j) load_weights(j);
     prefetch_map(activations);
@@ -39,7 +39,8 @@ struct Producer {
   __device__ void load_weights(int block) const {
     const int slot = Ring<Config>::slot(block);
     barrier_expect_bytes(cta.ring.full(slot), Config::kStageBytes);
-    copy_box(cta.ring.stage(slot), weights, (range.first + block) * kScaleBlock, cta.row, cta.ring.full(slot), kEvictFirst);
+    copy_box(cta.ring.stage(slot), weights, (range.first + block) * kScaleBlock, cta.row, cta.ring.full(slot),
+             kEvictFirst);
   }
 
   __device__ void load_activations(int block) const {

@@ -23,7 +23,8 @@ struct Ring {
   uint32_t barriers;  // full[slots], empty[slots], scales, reduced
 
   static __device__ int slot(int block) {
-    return (block % Config::kWarpgroupsAlongK) * Config::kStages + (block / Config::kWarpgroupsAlongK) % Config::kStages;
+    return (block % Config::kWarpgroupsAlongK) * Config::kStages +
+           (block / Config::kWarpgroupsAlongK) % Config::kStages;
   }
   static __device__ uint32_t parity(int block) { return (block / Config::kSlots) & 1; }
 

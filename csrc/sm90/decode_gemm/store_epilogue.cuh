@@ -1,16 +1,18 @@
-// Adds the partial sums of all warpgroups along K and all CTAs of the cluster in a fixed order, adds the residual, stores bf16.
+// Adds the partial sums of all warpgroups along K and all CTAs of the cluster in a fixed order, adds the residual,
+// stores bf16.
 //
 //   total = ((CTA 0: warpgroup 0 + 1 + …) + (CTA 1: …)) + …      the same for every number of tokens, so the same bits
 //
-// Each CTA of the cluster finishes kOwnedRows of the tile: the others send it theirs. No atomics, no workspace in global memory.
+// Each CTA of the cluster finishes kOwnedRows of the tile: the others send it theirs. No atomics, no workspace in
+// global memory.
 #pragma once
 
 #include "cta.cuh"
 
 namespace fish::sm90 {
 
-// Where a slab keeps the sums of a row for two neighbouring tokens: [row][pair], the pairs of a row permuted so that neither
-// the writers (4 pairs of 4 rows in half a warp) nor the readers (16 rows of one pair) meet in a bank.
+// Where a slab keeps the sums of a row for two neighbouring tokens: [row][pair], the pairs of a row permuted so that
+// neither the writers (4 pairs of 4 rows in half a warp) nor the readers (16 rows of one pair) meet in a bank.
 template <int kPairs>
 __device__ __forceinline__ int pair_index(int row, int pair) {
   constexpr int kMask = kPairs - 1;
@@ -44,7 +46,8 @@ struct StoreEpilogue {
     return Config::kIncomingSlabs * Config::kOwnedRows * ((tokens + 1) / 2) * 8;
   }
 
-  static __device__ void run(const Cta<Config>& cta, const GemmParams& params, const float (&sums)[Config::kTokens / 2]) {
+  static __device__ void run(const Cta<Config>& cta, const GemmParams& params,
+                             const float (&sums)[Config::kTokens / 2]) {
     if (cta.is_math) {
       if constexpr (Config::kCtasAlongK == 1) {
         keep(cta, sums);
@@ -66,7 +69,8 @@ struct StoreEpilogue {
  private:
   // Calls visit(row of the tile, pair of tokens, sums of that pair) for everything the thread holds.
   template <class Visit>
-  static __device__ void for_each_pair(const Cta<Config>& cta, const float (&sums)[Config::kTokens / 2], const Visit& visit) {
+  static __device__ void for_each_pair(const Cta<Config>& cta, const float (&sums)[Config::kTokens / 2],
+                                       const Visit& visit) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int row = cta.thread_row() + 8 * half;
@@ -88,8 +92,8 @@ struct StoreEpilogue {
   }
 
   static __device__ void send_sums(const Cta<Config>& cta, const float (&sums)[Config::kTokens / 2]) {
-    float2* slab = reinterpret_cast<float2*>(cta.incoming) +
-                   (cta.k_rank * Config::kWarpgroupsAlongK + cta.k_group) * kSlabPairs;
+    float2* slab =
+        reinterpret_cast<float2*>(cta.incoming) + (cta.k_rank * Config::kWarpgroupsAlongK + cta.k_group) * kSlabPairs;
     for_each_pair(cta, sums, [&](int row, int pair, float2 value) {
       const int owner = cta.sharer_of_k(row / Config::kOwnedRows);
       const float2* target = slab + pair_index<kPairs>(row % Config::kOwnedRows, pair);
@@ -103,7 +107,8 @@ struct StoreEpilogue {
     constexpr int kTilePairs = Config::kRows * kPairs;
     float2* slab = reinterpret_cast<float2*>(cta.local);
     if constexpr (Config::kWarpgroupsAlongK > 1) {
-      for (int i = threadIdx.x; i < kTilePairs; i += Config::kMathThreads) slab[i] = sum_of<Config::kWarpgroupsAlongK>(slab + i, kTilePairs);
+      for (int i = threadIdx.x; i < kTilePairs; i += Config::kMathThreads)
+        slab[i] = sum_of<Config::kWarpgroupsAlongK>(slab + i, kTilePairs);
     }
     fence_shared_for_copies();
     sync_threads<Config::kMathThreads>(kBarrier);

@@ -1,8 +1,8 @@
 // h = silu(gate) · up, quantised to e4m3 in blocks of 128 columns, straight from the accumulators of the gate-up GEMM.
 //
-// The weight rows are interleaved in eights (8 gate rows, the 8 up rows of the same columns, …), so that the two rows a thread
-// holds are the gate and the up of one column. A tile of 64 rows is 32 columns of h; the four CTAs of a cluster hold the 128
-// columns that share a scale and tell each other their largest magnitudes.
+// The weight rows are interleaved in eights (8 gate rows, the 8 up rows of the same columns, …), so that the two rows a
+// thread holds are the gate and the up of one column. A tile of 64 rows is 32 columns of h; the four CTAs of a cluster
+// hold the 128 columns that share a scale and tell each other their largest magnitudes.
 #pragma once
 
 #include "cta.cuh"
@@ -25,11 +25,12 @@ struct SwigluEpilogue {
 
   static __device__ uint32_t expected_bytes(int tokens) { return kMaxima * ((tokens + 1) / 2) * 8; }
 
-  static __device__ void run(const Cta<Config>& cta, const GemmParams& params, const float (&sums)[Config::kTokens / 2]) {
+  static __device__ void run(const Cta<Config>& cta, const GemmParams& params,
+                             const float (&sums)[Config::kTokens / 2]) {
     if (!cta.is_math) return;
-    float* maxima = cta.incoming;                                                      // [16][tokens]
-    float* inverse = maxima + kMaxima * Config::kTokens;                               // [tokens]
-    uint8_t* bytes = reinterpret_cast<uint8_t*>(inverse + Config::kTokens);            // [tokens][32]
+    float* maxima = cta.incoming;                                            // [16][tokens]
+    float* inverse = maxima + kMaxima * Config::kTokens;                     // [tokens]
+    uint8_t* bytes = reinterpret_cast<uint8_t*>(inverse + Config::kTokens);  // [tokens][32]
     float hidden[Config::kTokens / 4];
     swiglu(hidden, sums);
     push_maxima(cta, maxima, hidden);
@@ -51,7 +52,8 @@ struct SwigluEpilogue {
   }
 
   // The largest of 8 columns is found among the 8 lanes that hold the same tokens; lane group c tells CTA c.
-  static __device__ void push_maxima(const Cta<Config>& cta, float* maxima, const float (&hidden)[Config::kTokens / 4]) {
+  static __device__ void push_maxima(const Cta<Config>& cta, float* maxima,
+                                     const float (&hidden)[Config::kTokens / 4]) {
     const int target = threadIdx.x % 32 / 4;
     float* slot = maxima + (cta.row_rank * 4 + threadIdx.x / 32) * Config::kTokens + cta.thread_token();
     const uint32_t remote = cluster_address(shared_address(slot), target % Config::kCtasAlongRows);
@@ -69,14 +71,16 @@ struct SwigluEpilogue {
     }
   }
 
-  static __device__ float block_scale(const Cta<Config>& cta, const GemmParams& params, const float* maxima, int token) {
+  static __device__ float block_scale(const Cta<Config>& cta, const GemmParams& params, const float* maxima,
+                                      int token) {
     float largest = 0.f;
 #pragma unroll
     for (int i = 0; i < kMaxima; ++i) largest = fmaxf(largest, maxima[i * Config::kTokens + token]);
     const Fp8Scale scale = fp8_scale(largest);
     if (cta.row_rank == 0 && cta.token + token < params.tokens_padded) {
       const size_t block = cta.row / 2 / kScaleBlock;
-      params.quantized_scales[block * params.tokens_padded + cta.token + token] = token < cta.tokens ? scale.scale : 0.f;
+      params.quantized_scales[block * params.tokens_padded + cta.token + token] =
+          token < cta.tokens ? scale.scale : 0.f;
     }
     return scale.inverse;
   }

@@ -1,6 +1,7 @@
 #include "sm90/decode_gemm/launch.cuh"
 
 template <>
-cudaError_t fish::sm90::gate_up_swiglu<16>(const Plan& plan, const Operands& operands, const GemmParams& params, cudaStream_t stream) {
+cudaError_t fish::sm90::gate_up_swiglu<16>(const Plan& plan, const Operands& operands, const GemmParams& params,
+                                           cudaStream_t stream) {
   return launch_plan<kGateUpPlans, 16, 1, SwigluEpilogue>(plan, operands, params, stream);
 }

@@ -21,8 +21,8 @@ __device__ float sum_of_row(float value) {
 
 // One CTA a row. Every thread keeps kVectors × 8 columns in registers, so that x is read once.
 template <int kVectors>
-__global__ void __launch_bounds__(kMaxThreads)
-    rms_norm(const __nv_bfloat16* x, __nv_bfloat16* residual, const __nv_bfloat16* weight, float epsilon, QuantizedRows out) {
+__global__ void __launch_bounds__(kMaxThreads) rms_norm(const __nv_bfloat16* x, __nv_bfloat16* residual,
+                                                        const __nv_bfloat16* weight, float epsilon, QuantizedRows out) {
   let_next_kernel_start();
   const int token = blockIdx.x;
   const int step = blockDim.x * kColumnsPerLane, first = threadIdx.x * kColumnsPerLane;
@@ -81,8 +81,8 @@ __global__ void __launch_bounds__(kMaxThreads)
 
 }  // namespace
 
-cudaError_t rms_norm_quantize(const __nv_bfloat16* x, __nv_bfloat16* residual, const __nv_bfloat16* weight, float epsilon,
-                              const QuantizedRows& out, cudaStream_t stream) {
+cudaError_t rms_norm_quantize(const __nv_bfloat16* x, __nv_bfloat16* residual, const __nv_bfloat16* weight,
+                              float epsilon, const QuantizedRows& out, cudaStream_t stream) {
   const int vectors = out.columns / kColumnsPerLane;
   const int per_thread = (vectors + kMaxThreads - 1) / kMaxThreads;
   const int threads = ((vectors + per_thread - 1) / per_thread + 31) / 32 * 32;

@@ -21,6 +21,8 @@ __device__ __forceinline__ void zero_scale(const QuantizedRows& out, int token, 
   if (column % 128 == 0) out.scales[static_cast<size_t>(column / 128) * out.tokens_padded + token] = 0.f;
 }
 
-__device__ __forceinline__ uint4 load8(const __nv_bfloat16* address) { return *reinterpret_cast<const uint4*>(address); }
+__device__ __forceinline__ uint4 load8(const __nv_bfloat16* address) {
+  return *reinterpret_cast<const uint4*>(address);
+}
 
 }  // namespace fish::sm90

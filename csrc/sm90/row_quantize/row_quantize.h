@@ -1,5 +1,5 @@
-// The small kernels between the GEMMs, as host code calls them. All of them write e4m3 values [tokens, K] and fp32 scales
-// [K/128][tokens_padded], whose padding they fill with zeros.
+// The small kernels between the GEMMs, as host code calls them. All of them write e4m3 values [tokens, K] and fp32
+// scales [K/128][tokens_padded], whose padding they fill with zeros.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ cudaError_t quantize_fp8(const __nv_bfloat16* x, const QuantizedRows& out, cudaS
 cudaError_t silu_mul_quantize(const __nv_bfloat16* gate_up, const QuantizedRows& out, cudaStream_t stream);
 
 // residual += x when there is one; values · scales ≈ rms_norm(residual, or x) · weight
-cudaError_t rms_norm_quantize(const __nv_bfloat16* x, __nv_bfloat16* residual, const __nv_bfloat16* weight, float epsilon,
-                              const QuantizedRows& out, cudaStream_t stream);
+cudaError_t rms_norm_quantize(const __nv_bfloat16* x, __nv_bfloat16* residual, const __nv_bfloat16* weight,
+                              float epsilon, const QuantizedRows& out, cudaStream_t stream);
 
 }  // namespace fish::sm90
