@@ -161,7 +161,9 @@ def filling(site: Site) -> Callable[..., contextlib.AbstractContextManager["subp
     """Run `fish-slurm fill` for the length of a `with` block, by default on a backlog of stand-in workers."""
 
     @contextlib.contextmanager
-    def fill(max_workers: int, buffer: int = 4, **changes: object) -> Iterator["subprocess.Popen[bytes]"]:
+    def fill(
+        max_workers: int, buffer: int = 4, metrics_port: int = 0, **changes: object
+    ) -> Iterator["subprocess.Popen[bytes]"]:
         job = {
             "name": site.name,
             "input": str(site.events),
@@ -174,7 +176,7 @@ def filling(site: Site) -> Callable[..., contextlib.AbstractContextManager["subp
         backlog = {"run_folder": str(site.root / "runs"), "worker": list(worker), "cleaning_jobs": cleaning_jobs}
         (site.root / "backlog.yaml").write_text(json.dumps(backlog))  # each JSON is YAML
         command = [sys.executable, "-m", "fish_slurm", "fill", str(site.root / "backlog.yaml")]
-        options = ["--interval", "0.5", "--metrics-port", "0", "--buffer", str(buffer)]
+        options = ["--interval", "0.5", "--metrics-port", str(metrics_port), "--buffer", str(buffer)]
         filler = subprocess.Popen([*command, *options], env=site.cluster.environment)
         try:
             yield filler
