@@ -16,11 +16,10 @@ import torch
 from torch import Tensor
 
 from fish_engine.codec.config import CodecConfig
-from fish_engine.codec.dac import Codec
 from fish_engine.codec.streaming import Decoded, StreamingDecoder
 from fish_engine.engine import CODEC_SLOTS_PER_STREAM, Audio, Engine, Event, FrameRunner, Speech
 from fish_engine.errors import EngineError
-from fish_engine.gpu.loading import PADDING_PAGES, PAGE_SIZE, graph_runner
+from fish_engine.gpu.loading import PADDING_PAGES, PAGE_SIZE, graph_decoder, graph_runner
 from fish_engine.gpu.runner import BUCKETS
 from fish_engine.kv_cache import BlockPool, blocks_for
 from fish_engine.model.attention import PagedKeyValues
@@ -104,7 +103,7 @@ class Bench:
         self._runner = self._new_runner(concurrency)
         codec = random_codec(shape.codec, device=device)
         self._mute = MuteDecoder(codec, max_streams=CODEC_SLOTS_PER_STREAM * max(concurrency))
-        self._decoder = _decoder(codec, max_streams=CODEC_SLOTS_PER_STREAM * max(concurrency))
+        self._decoder = graph_decoder(codec, max_streams=CODEC_SLOTS_PER_STREAM * max(concurrency))
 
     def measure(self, concurrency: int) -> Result:
         """Run so many streams without their sound and with it."""
@@ -195,17 +194,6 @@ class Run:
             self._samples += len(event.samples)
         else:
             self._add()
-
-
-def _decoder(codec: Codec, *, max_streams: int) -> StreamingDecoder:
-    if codec.device.type == "cpu":
-        return StreamingDecoder(codec, max_streams=max_streams)
-    from fish_engine.gpu.codec import GraphDecoder, use_bfloat16  # noqa: PLC0415 - the graphs need CUDA
-    from fish_engine.gpu.graphs import Recorder  # noqa: PLC0415
-
-    torch.set_float32_matmul_precision("high")  # TF32, in what of the codec is not bfloat16
-    use_bfloat16(codec)
-    return GraphDecoder(codec, max_streams=max_streams, record=Recorder().record)
 
 
 def report(results: Sequence[Result], shape: Shape, device: torch.device) -> dict[str, object]:

@@ -92,9 +92,7 @@ class Decoder(Chain):
         self.model.append(CausalConv(layout, channels, 1, taps=7))
 
     def forward(self, x: Tensor, carried: Carried) -> Tensor:
-        first = self.model[0]
-        assert isinstance(first, CausalConv)
-        return self._run(self.model, x.to(first.matrix.dtype), carried).float().tanh()
+        return self._run(self.model, x, carried).tanh()
 
 
 class Codec(nn.Module):

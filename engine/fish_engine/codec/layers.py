@@ -5,8 +5,7 @@ them last, x [lanes, positions, channels]. Each layer knows the names and shapes
 (`published_shapes`) and takes them (`take`); in which layout it computes is its own business.
 """
 
-from collections.abc import Callable, Mapping
-from functools import cache
+from collections.abc import Mapping
 from typing import TypeAlias
 
 import torch
@@ -110,23 +109,9 @@ class Snake(Layer):
         self.reciprocal = (self.alpha + 1e-9).reciprocal()
 
     def forward(self, x: Tensor) -> Tensor:
-        if x.is_cuda:
-            return fused_snake()(x, self.alpha, self.reciprocal)
         wave = (x * self.alpha).sin_()
         # Products and sums stay apart: a fused one rounds once where its vector form exists and twice at the ends.
         return wave.mul_(wave).mul_(self.reciprocal).add_(x)
-
-
-def snake(x: Tensor, alpha: Tensor, reciprocal: Tensor) -> Tensor:
-    """Return x + sin²(α·x) / α, in float32 inside."""
-    wide = x.float()
-    return (wide + (wide * alpha).sin().square() * reciprocal).to(x.dtype)
-
-
-@cache
-def fused_snake() -> Callable[[Tensor, Tensor, Tensor], Tensor]:
-    """Return `snake` in one pass over memory; made when first needed, because the compiler takes seconds to import."""
-    return torch.compile(snake, dynamic=True)
 
 
 def unnormalised(g: Tensor, v: Tensor) -> Tensor:
@@ -170,17 +155,8 @@ class CausalConv(Layer):
         self.bias = tensors["conv.bias"]
 
     def forward(self, x: Tensor, carried: Carried) -> Tensor:
-        if x.is_cuda:
-            return self._by_library(x, carried)
         taps = taps_of(x, carried, self.past, size=self.taps, stride=self.stride, dilation=self.dilation)
         return columns_product(self.matrix, taps, self.bias)
-
-    def _by_library(self, x: Tensor, carried: Carried) -> Tensor:
-        """Return the same up to rounding, without copying every tap."""
-        joined, frames = (carried.join(self.past, x), carried.frames) if self.past.size else (x, 1)
-        weight = self.matrix.view(self.outputs, self.inputs, self.taps)
-        out = functional.conv1d(joined, weight, self.bias, stride=self.stride, dilation=self.dilation)
-        return torch.unflatten(out, 2, (frames, -1)).transpose(1, 2).flatten(0, 1)
 
 
 class CausalTransposedConv(Layer):

@@ -29,6 +29,12 @@ def compiled_for_one_row(function: Callable[P, R], /) -> Callable[P, R]:
     return torch.compile(function, dynamic=False, fullgraph=True, options=options)
 
 
+def compiled_for_all_sizes(function: Callable[P, R], /) -> Callable[P, R]:
+    """Return `function` compiled once for tensors of any size."""
+    torch._dynamo.config.recompile_limit = _MOST_VARIANTS
+    return torch.compile(function, dynamic=True, fullgraph=True)
+
+
 class Recorder:
     """Records graphs that run one after another and so may share their temporary memory."""
 

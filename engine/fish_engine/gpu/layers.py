@@ -108,14 +108,17 @@ def next_code(  # noqa: PLR0917
 def _depth_mix(q: Tensor, keys: Tensor, values: Tensor, depths: Tensor) -> Tensor:
     """Return values mixed for q [B * n, H, D] over keys, values [B, depth, KVH, D], as [B * n, H * D].
 
-    Sums of products and no matrix product: with at most ten keys the compiler makes a few small kernels of it.
+    Sums of products and no matrix product: with at most ten keys the compiler makes a few small kernels of it. The last
+    sum is written out, because so short a reduction is slower than the terms side by side.
     """
     batch, depth, kv_heads, head_dim = keys.shape
-    grouped = q.view(batch, -1, 1, kv_heads, q.shape[1] // kv_heads, head_dim).float()  # [B, n, 1, KVH, G, D]
-    scores = (grouped * keys[:, None, :, :, None].float()).sum(-1) * head_dim**-0.5  # [B, n, depth, KVH, G]
+    grouped = q.view(batch, -1, kv_heads, q.shape[1] // kv_heads, 1, head_dim).float()  # [B, n, KVH, G, 1, D]
+    scores = (grouped * keys.transpose(1, 2)[:, None, :, None].float()).sum(-1) * head_dim**-0.5
     is_later = torch.arange(depth, device=q.device) > depths[:, None]  # [n, depth]
-    shares = scores.masked_fill(is_later[None, :, :, None, None], -torch.inf).softmax(2)
-    mixed: Tensor = (shares[..., None] * values[:, None, :, :, None].float()).sum(2)  # [B, n, KVH, G, D]
+    shares = scores.masked_fill(is_later[:, None, None], -torch.inf).softmax(-1)  # [B, n, KVH, G, depth]
+    mixed = torch.zeros_like(grouped[..., 0, :])
+    for place in range(depth):
+        mixed = mixed + shares[..., place, None] * values[:, None, place, :, None].float()
     return mixed.to(q.dtype).flatten(2).flatten(0, 1)
 
 

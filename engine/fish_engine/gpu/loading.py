@@ -1,13 +1,16 @@
-"""From a model to a runner with its graphs recorded."""
+"""From a model to a runner, and from a codec to a decoder, with their graphs recorded."""
 
 from collections.abc import Sequence
 from typing import Final
 
 import torch
 
+from fish_engine.codec.dac import Codec
 from fish_engine.gpu.attention import ContextMask, GatheredMask, PagedMask
+from fish_engine.gpu.codec import GraphDecoder, unrecorded
 from fish_engine.gpu.runner import BUCKETS, GraphRunner, RecordedStep
 from fish_engine.gpu.step import FrameStep, RequestState, StepParts
+from fish_engine.gpu.vocoder import Vocoder
 from fish_engine.gpu.weights import packed
 from fish_engine.kv_cache import blocks_for
 from fish_engine.model.attention import PagedKeyValues
@@ -35,6 +38,18 @@ def graph_runner(
     return GraphRunner(model, store, state, _recorded(steps))
 
 
+def graph_decoder(codec: Codec, *, max_streams: int) -> GraphDecoder:
+    """Return a decoder for `codec`: on a GPU its convolutions in bfloat16 and the rest of it in TF32, elsewhere in float32."""
+    if codec.device.type == "cpu":
+        vocoder = Vocoder(codec, dtype=torch.float32)
+        return GraphDecoder(codec, vocoder, max_streams=max_streams, record=unrecorded)
+    from fish_engine.gpu.graphs import Recorder, compiled_for_all_sizes  # noqa: PLC0415
+
+    torch.set_float32_matmul_precision("high")
+    vocoder = Vocoder(codec, dtype=torch.bfloat16, compiler=compiled_for_all_sizes)
+    return GraphDecoder(codec, vocoder, max_streams=max_streams, record=Recorder().record)
+
+
 def _step(parts: StepParts, rows: int, table_width: int) -> FrameStep:
     device, size = parts.state.columns.device, parts.store.block_size
     if device.type == "cpu":
@@ -50,7 +65,7 @@ def _step(parts: StepParts, rows: int, table_width: int) -> FrameStep:
 
 @torch.no_grad()
 def _recorded(steps: dict[int, FrameStep]) -> dict[int, RecordedStep]:
-    if not torch.cuda.is_available():
+    if all(step.columns.device.type == "cpu" for step in steps.values()):
         return {rows: RecordedStep(step=step, run=step.run) for rows, step in steps.items()}
     from fish_engine.gpu.graphs import Recorder  # noqa: PLC0415
 

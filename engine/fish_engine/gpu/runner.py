@@ -14,6 +14,7 @@ from torch import Tensor
 
 from fish_engine.batch import Utterance
 from fish_engine.gpu.step import FrameStep, RequestState
+from fish_engine.gpu.transfer import Arrival, downloading, uploaded
 from fish_engine.model.attention import PagedKeyValues, PrefillMemory
 from fish_engine.model.dual_ar import DualAR
 from fish_engine.model.sampling import NO_TOKEN, RAS_WINDOW, SamplingParams
@@ -21,6 +22,11 @@ from fish_engine.scheduler import Extension, StepPlan
 
 BUCKETS: Final = (1, 2, 4, 8, 16, 32, 64)
 _PADDING: Final = SamplingParams(temperature=0.0)
+
+
+def buckets_for(streams: int) -> tuple[int, ...]:
+    """Return the sizes of batch that so many streams can need; more than the largest are several batches."""
+    return tuple(size for size in BUCKETS if size < 2 * streams)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,16 +40,15 @@ class RecordedStep:
 class Landing:
     """Frames on their way to the host."""
 
-    def __init__(self, request_ids: Sequence[int], columns: Sequence[Tensor]) -> None:
-        """Start copying device columns [rows, 1 + codebooks], whose first rows are those of the requests in order."""
+    def __init__(self, request_ids: Sequence[int], columns: Sequence[Tensor], device: torch.device) -> None:
+        """Start copying columns [rows, 1 + codebooks], whose rows together are those of the requests in order."""
         self._request_ids = request_ids
-        self._copies = [_on_host(part) for part in columns]
-        self._arrival = _arrival(columns)
+        self._copies = [downloading(part) for part in columns]
+        self._arrival = Arrival(device)
 
     def columns(self) -> dict[int, Tensor]:
         """Return the new column [1 + codebooks] of each request that drew a frame; wait for it if need be."""
-        if self._arrival is not None:
-            self._arrival.synchronize()
+        self._arrival.wait()
         rows = [row for part in self._copies for row in part.unbind(0)]
         return dict(zip(self._request_ids, rows, strict=True))
 
@@ -73,7 +78,7 @@ class GraphRunner:
         drawing = [item for item in (*plan.prefills, *plan.decodes) if item.draws_frame]
         groups = [drawing[start : start + self._largest] for start in range(0, len(drawing), self._largest)]
         columns = [self._draw(group, [utterances[item.request_id] for item in group]) for group in groups]
-        return Landing([item.request_id for item in drawing], columns)
+        return Landing([item.request_id for item in drawing], columns, self.model.device)
 
     def _prefill(self, extension: Extension, utterance: Utterance) -> None:
         """Store the known columns but the newest, and put that in the request's home for the step that draws."""
@@ -117,26 +122,3 @@ def _numbers(extension: Extension, utterance: Utterance) -> list[int]:
     position = extension.start + extension.length - 1
     frame = position + 1 - len(utterance.prompt)
     return [position, frame, utterance.sampling.seed, extension.blocks[0], *extension.blocks]
-
-
-def uploaded(tensor: Tensor, device: torch.device) -> Tensor:
-    """Return a copy on `device` that nobody waits for."""
-    if device.type == "cpu":
-        return tensor.clone()
-    return tensor.pin_memory().to(device, non_blocking=True)
-
-
-def _on_host(columns: Tensor) -> Tensor:
-    if columns.device.type == "cpu":
-        return columns.clone()
-    # Pinned memory is taken from a cache that gives a buffer out again only after its copies have ended.
-    host = torch.empty(columns.shape, dtype=columns.dtype, pin_memory=True)
-    return host.copy_(columns, non_blocking=True)
-
-
-def _arrival(columns: Sequence[Tensor]) -> torch.cuda.Event | None:
-    if not columns or columns[0].device.type == "cpu":
-        return None
-    arrival = torch.cuda.Event()  # type: ignore[no-untyped-call]
-    arrival.record()
-    return arrival
