@@ -63,21 +63,25 @@ class CommitLog:
     def __init__(self, store: Store, units: Sequence[Unit]) -> None:
         self._store = store
         self._planned = {unit.id for unit in units}
+        self._published: set[str] = set()
         self.commits: dict[str, Commit] = {}
+
+    def look(self) -> None:
+        """Find out which units are published. A worker need not know more, and starts in any number of units at once."""
+        self._published = self._planned.intersection(name.removesuffix(".json") for name in self._store.names(_FOLDER))
 
     def refresh(self) -> None:
         """Read the records that are new."""
-        for name in self._store.names(_FOLDER):
-            unit = name.removesuffix(".json")
-            if unit in self._planned and unit not in self.commits:
-                record = self._store.get(f"{_FOLDER}/{name}")
-                if record is not None:
-                    self.commits[unit] = _commit(record)
+        self.look()
+        for unit in sorted(self._published - self.commits.keys()):
+            record = self._store.get(f"{_FOLDER}/{unit}.json")
+            if record is not None:
+                self.commits[unit] = _commit(record)
 
     @property
     def open_units(self) -> list[str]:
-        """Return the units that have no commit yet, in the same order for everybody."""
-        return sorted(self._planned - self.commits.keys())
+        """Return the units that had no commit at the last look, in the same order for everybody."""
+        return sorted(self._planned - self._published)
 
 
 def _commit(record: bytes) -> Commit:

@@ -63,7 +63,7 @@ class Worker:
     def run(self) -> bool:
         """Work until all units are published, by whomever, or until asked to stop. Return whether all are published."""
         while not self._stop.is_requested:
-            self._commits.refresh()
+            self._commits.look()
             if not self._commits.open_units:
                 return True
             lease = self._take_lease()

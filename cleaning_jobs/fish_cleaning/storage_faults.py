@@ -11,6 +11,7 @@ from typing import Final
 from obstore.exceptions import (
     AlreadyExistsError,
     BaseError,
+    InvalidPathError,
     NotFoundError,
     PreconditionError,
 )
@@ -47,6 +48,7 @@ class Fault:
 _STATUS: Final = re.compile(r"status code: (\d{3})")
 _CODE: Final = re.compile(r"<Code>(\w+)</Code>")
 _PASSING_STATUS: Final = frozenset({408, 429, *range(500, 600)})
+_NO_BUCKET: Final = "NoSuchBucket"
 _DENIED_STATUS: Final = frozenset({401, 403})
 _PASSING_CODES: Final = frozenset(
     {"BadDigest", "ConditionalRequestConflict", "IncompleteBody", "OperationAborted", "RequestTimeout", "SlowDown"}
@@ -76,8 +78,8 @@ def fault_of(error: StorageError) -> Fault:
     """Understand an error of obstore, or a request that took too long."""
     told = str(error)
     code, status = _first(_CODE, told), int(_first(_STATUS, told) or 0)
-    if code == "NoSuchBucket":
-        return Fault(kind=FaultKind.UNUSABLE, text="no such bucket; expected one that exists")
+    if code == _NO_BUCKET:
+        return _refusal(told, code, status)
     if code in _PASSING_CODES or status in _PASSING_STATUS:
         return Fault(kind=FaultKind.PASSING, text=f"the server answered {status} {code}".rstrip())
     match error:
@@ -85,6 +87,11 @@ def fault_of(error: StorageError) -> Fault:
             return Fault(kind=FaultKind.PASSING, text=told or "no answer in time")
         case AlreadyExistsError() | PreconditionError():
             return Fault(kind=FaultKind.TAKEN, text="somebody else was faster")
+        case InvalidPathError():
+            what = f"it holds an object with a name that cannot be used ({told.splitlines()[0]})"
+            return Fault(
+                kind=FaultKind.UNUSABLE, text=f"{what}; expected names without control characters, '.' and '//'"
+            )
         case NotFoundError() | FileNotFoundError():
             return Fault(kind=FaultKind.ABSENT, text="no such object")
     return _refusal(told, code, status) if status else _silence(told)
@@ -102,6 +109,8 @@ def _refusal(told: str, code: str, status: int) -> Fault:
     """Understand why a server does not do what it was asked."""
     if "/latest/api/token" in told:  # the machine's own role service, and not the storage
         return _silence(told)
+    if code == _NO_BUCKET:
+        return Fault(kind=FaultKind.UNUSABLE, text="no such bucket; expected one that exists")
     if code in _CREDENTIAL_CODES:
         return Fault(kind=FaultKind.SETTING, text=f"the server refuses the credentials ({code}); {_CREDENTIALS_WANTED}")
     if status in _DENIED_STATUS:
