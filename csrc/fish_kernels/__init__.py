@@ -7,7 +7,7 @@ import torch
 
 _LIBRARY_PATH = Path(__file__).with_name("_fish_kernels.so")
 
-torch.ops.load_library(str(_LIBRARY_PATH))
+torch.ops.load_library(str(_LIBRARY_PATH))  # type: ignore[no-untyped-call]
 _library = ctypes.CDLL(str(_LIBRARY_PATH))
 
 __version__ = "0.1.0"

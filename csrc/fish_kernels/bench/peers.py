@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from fish_kernels.bench.operands import Activations
+from fish_engine.kernels.reference import quantize_weight
+from fish_kernels.bench.operands import Activations, make_activations
 
 Gemm = Callable[[Activations, Tensor, tuple[Tensor, Tensor], Tensor], None]
 """activations, bf16 weight, quantised weight, output"""
@@ -66,7 +67,7 @@ def available_peers() -> tuple[dict[str, Gemm], dict[str, str]]:
     except ImportError as error:
         missing["scaled_mm"] = str(error)
     try:
-        import deep_gemm  # noqa: PLC0415  may not be installed
+        import deep_gemm  # type: ignore[import-not-found]  # noqa: PLC0415  may not be installed
 
         deep_gemm.set_pdl(True)
         peers["deep_gemm"] = _deep_gemm(deep_gemm, prepared_scales=False)
@@ -74,9 +75,29 @@ def available_peers() -> tuple[dict[str, Gemm], dict[str, str]]:
     except (ImportError, AttributeError, OSError) as error:
         missing["deep_gemm"] = str(error)
     try:
-        import flashinfer  # noqa: PLC0415  may not be installed
+        import flashinfer  # type: ignore[import-not-found]  # noqa: PLC0415  may not be installed
 
         peers["flashinfer"] = _flashinfer(flashinfer)
     except (ImportError, AttributeError, OSError) as error:
         missing["flashinfer"] = str(error)
+    return peers, missing
+
+
+def working_peers(device: torch.device) -> tuple[dict[str, Gemm], dict[str, str]]:
+    """Return the peers that multiply a small matrix here, and what stands in the way of the others.
+
+    Some compile at their first call, which is then not timed.
+    """
+    peers, missing = available_peers()
+    x = make_activations(8, 512, device)
+    wide = torch.randn(1024, 512, device=device, dtype=torch.bfloat16)
+    quantized = quantize_weight(wide)
+    out = torch.empty(8, 1024, device=device, dtype=torch.bfloat16)
+    for name, gemm in list(peers.items()):
+        try:
+            gemm(x, wide, quantized, out)
+            torch.cuda.synchronize(device)
+        except Exception as error:
+            del peers[name]
+            missing[name] = f"{type(error).__name__}: {error}"
     return peers, missing

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -43,17 +44,27 @@ Arm = Callable[[int], None]
 """Runs the op on the n-th copy of the weights."""
 
 
+def _launch_all(arm: Arm, launches: int) -> None:
+    for i in range(launches):
+        arm(i)
+
+
 def _graphs(arms: Mapping[str, Arm], launches: int) -> dict[str, torch.cuda.CUDAGraph]:
     graphs = {}
     for name, arm in arms.items():
         fish_kernels.set_programmatic_launch(enabled=not name.endswith("no overlap"))
-        graphs[name] = capture(lambda arm=arm: [arm(i) for i in range(launches)] and None)
+        graphs[name] = capture(partial(_launch_all, arm, launches))
     fish_kernels.set_programmatic_launch(enabled=True)
     return graphs
 
 
 def _relative_error(found: Tensor, wanted: Tensor) -> float:
-    return ((found.double() - wanted).norm() / wanted.norm()).item()
+    return float((found.double() - wanted).norm() / wanted.norm())
+
+
+def _peer_arm(gemm: Gemm, x: Activations, weights: Weights, out: Tensor, i: int) -> None:
+    copy = i % len(weights.wide)
+    gemm(x, weights.wide[copy], weights.quantized[copy], out)
 
 
 def gemms(weights: Weights, tokens: int, peers: Mapping[str, Gemm], replays: int) -> Iterator[Row]:
@@ -74,9 +85,7 @@ def gemms(weights: Weights, tokens: int, peers: Mapping[str, Gemm], replays: int
 
     arms: dict[str, Arm] = {"fp8": fp8, "fp8, no overlap": fp8, "w8a16": w8a16}
     for name, peer in peers.items():
-        arms[name] = lambda i, name=name, peer=peer: peer(
-            x, weights.wide[i % copies], weights.quantized[i % copies], outs[name]
-        )
+        arms[name] = partial(_peer_arm, peer, x, weights, outs[name])
     fp8(0)
     w8a16(0)
     wide_weight = reference.dequantize_weight(*weights.quantized[0]).double().t()
