@@ -20,7 +20,7 @@ from fish_slurm.backlog import read_backlog
 from fish_slurm.batch_file import WorkerJob, batch_file
 from fish_slurm.command_line import CommandLine, run_command
 from fish_slurm.decide import Limits
-from fish_slurm.errors import FishSlurmError
+from fish_slurm.errors import BadSetting, FishSlurmError
 from fish_slurm.filler import Filler, only_filler
 from fish_slurm.submit import check_plan, submit_workers
 from fish_slurm.telemetry import Telemetry
@@ -100,7 +100,7 @@ def fill(  # noqa: PLR0917 - options, always given by name
         registry = CollectorRegistry()
         telemetry = Telemetry(registry, limits)
         if metrics_port:
-            start_http_server(metrics_port, addr=metrics_host, registry=registry)
+            _serve(registry, metrics_host, metrics_port)
         with only_filler(todo.run_folder) as lock:
             backend = CommandLine(partition=todo.partition, inherit=(lock,))
             Filler(backend=backend, backlog=todo, limits=limits, telemetry=telemetry).run(stop, interval_s=interval)
@@ -146,6 +146,15 @@ def trial(
         with trial_cluster.running(plan):
             print(f"export SLURM_CONF={plan.etc}/slurm.conf", flush=True)
             stop.wait()
+
+
+def _serve(registry: CollectorRegistry, host: str, port: int) -> None:
+    try:
+        start_http_server(port, addr=host, registry=registry)
+    except OSError as error:
+        raise BadSetting(
+            f"metrics on {host}:{port}: {error.strerror}; give another --metrics-port, or 0 for none"
+        ) from error
 
 
 def _text_of(path: str) -> str:

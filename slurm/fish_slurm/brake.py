@@ -44,6 +44,7 @@ class Memory:
 
 def remember(memory: Memory, view: ClusterView, *, min_useful_run_s: float) -> Memory:
     """Return the memory after this look at the cluster."""
+    memory = _without_forgotten(memory, {job.job_id for job in view.jobs})
     for job in view.jobs:
         if job.label is None:
             continue
@@ -53,6 +54,18 @@ def remember(memory: Memory, view: ClusterView, *, min_useful_run_s: float) -> M
         else:
             memory = _account_for_restart(memory, job, view.summaries, min_useful_run_s)
     return memory
+
+
+def _without_forgotten(memory: Memory, known: set[int]) -> Memory:
+    """Drop what belongs to jobs that Slurm itself has forgotten: they cannot be seen again."""
+    if memory.ended | memory.runs.keys() | memory.strikes.keys() <= known:
+        return memory
+    return replace(
+        memory,
+        ended=memory.ended & known,
+        runs={job_id: run for job_id, run in memory.runs.items() if job_id in known},
+        strikes={job_id: count for job_id, count in memory.strikes.items() if job_id in known},
+    )
 
 
 def _account_for_restart(

@@ -109,8 +109,13 @@ def only_filler(run_folder: Path) -> Iterator[int]:
 
     Commands inherit it, so that the filler after a killed one waits for what that one was just submitting.
     """
-    run_folder.mkdir(parents=True, exist_ok=True)
-    lock = os.open(run_folder / "filler.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        run_folder.mkdir(parents=True, exist_ok=True)
+        lock = os.open(run_folder / "filler.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise BadSetting(
+            f"run_folder {run_folder}: {error.strerror}; the filler's user must be able to write there"
+        ) from error
     try:
         _lock_within(lock, run_folder)
         yield lock

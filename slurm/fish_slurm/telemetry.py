@@ -50,7 +50,7 @@ class Telemetry:
         self._last = view
 
     def did(self, action: Action) -> None:
-        """Note an action that Slurm accepted."""
+        """Note an action that was asked of Slurm."""
         self._actions.labels(action=type(action).__name__).inc()
 
     def failed(self) -> None:

@@ -70,6 +70,14 @@ def test_a_status_that_a_restart_cannot_help_ends_the_cleaning_job_at_once(view,
     assert memory.hopeless == {"demo": f"job 9 ended with exit status {status}; its log says why"}
 
 
+def test_jobs_that_slurm_forgot_are_forgotten_and_their_failures_are_not(view, cleaning):
+    ended = cleaning(9, phase=Phase.ENDED, state="FAILED", exit_status=1)
+    memory = remember(Memory(strikes={5: 1}), view(ended), min_useful_run_s=30)
+    assert (memory.ended, memory.strikes) == ({9}, {})
+    later = remember(memory, view(), min_useful_run_s=30)
+    assert (later.ended, later.failures) == (frozenset(), {"demo": 1})
+
+
 def test_complete_is_what_a_worker_says_and_not_what_slurm_says(view, cleaning):
     ended = cleaning(9, phase=Phase.ENDED, state="COMPLETED")
     assert remember(Memory(), view(ended), min_useful_run_s=30).complete == frozenset()

@@ -118,3 +118,9 @@ def test_a_run_folder_has_one_filler(tmp_path, monkeypatch):
         pass
     with only_filler(tmp_path):
         pass
+
+
+def test_a_run_folder_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(BadSetting, match="file/runs: Not a directory"), only_filler(tmp_path / "file/runs"):
+        pass
