@@ -93,6 +93,8 @@ def bench(
             raise EngineError("bench measures random weights only: add --random-weights")  # noqa: TRY301
         streams = parsed_concurrency(concurrency)
         place = usable_device(device)
+        if place.type != "cuda":
+            raise EngineError(f"device {device!r}: expected a CUDA device, the true shape needs one")  # noqa: TRY301
     except EngineError as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(ExitCode.USAGE) from error

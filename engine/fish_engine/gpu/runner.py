@@ -40,10 +40,10 @@ class RecordedStep:
 class Landing:
     """Frames on their way to the host."""
 
-    def __init__(self, request_ids: Sequence[int], columns: Sequence[Tensor], device: torch.device) -> None:
-        """Start copying columns [rows, 1 + codebooks], whose rows together are those of the requests in order."""
+    def __init__(self, request_ids: Sequence[int], copies: Sequence[Tensor], device: torch.device) -> None:
+        """Take copies [rows, 1 + codebooks] under way, whose rows together are those of the requests in order."""
         self._request_ids = request_ids
-        self._copies = [downloading(part) for part in columns]
+        self._copies = copies
         self._arrival = Arrival(device)
 
     def columns(self) -> dict[int, Tensor]:
@@ -77,8 +77,8 @@ class GraphRunner:
             self._prefill(extension, utterances[extension.request_id])
         drawing = [item for item in (*plan.prefills, *plan.decodes) if item.draws_frame]
         groups = [drawing[start : start + self._largest] for start in range(0, len(drawing), self._largest)]
-        columns = [self._draw(group, [utterances[item.request_id] for item in group]) for group in groups]
-        return Landing([item.request_id for item in drawing], columns, self.model.device)
+        copies = [self._draw(group, [utterances[item.request_id] for item in group]) for group in groups]
+        return Landing([item.request_id for item in drawing], copies, self.model.device)
 
     def _prefill(self, extension: Extension, utterance: Utterance) -> None:
         """Store the known columns but the newest, and put that in the request's home for the step that draws."""
@@ -102,7 +102,7 @@ class GraphRunner:
         self.model.slow_hidden(uploaded(utterance.columns[stored], device), positions, memory)
 
     def _draw(self, extensions: Sequence[Extension], utterances: Sequence[Utterance]) -> Tensor:
-        """Return the new columns [requests, 1 + codebooks], on the device and until the next step of this size."""
+        """Return what will be a copy of the new columns [requests, 1 + codebooks]; the next group may use the same buffers."""
         rows = next(size for size in self._steps if size >= len(extensions))
         recorded = self._steps[rows]
         numbers = [_numbers(*pair) for pair in zip(extensions, utterances, strict=True)]
@@ -114,7 +114,7 @@ class GraphRunner:
         recorded.step.numbers[:, :width].copy_(uploaded(torch.tensor(table), self.model.device))
         recorded.step.parameters.copy_(uploaded(torch.tensor(parameters), self.model.device))
         recorded.run()
-        return recorded.step.columns[: len(extensions)]
+        return downloading(recorded.step.columns[: len(extensions)])
 
 
 def _numbers(extension: Extension, utterance: Utterance) -> list[int]:

@@ -6,6 +6,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+from fish_contracts.exit_codes import ExitCode
 from fish_engine.__main__ import app
 from fish_engine.bench import Bench, Shape, parsed_concurrency, report
 from fish_engine.codec.config import read_codec_config
@@ -47,13 +48,16 @@ def test_a_concurrency_that_cannot_be_is_named(text):
         parsed_concurrency(text)
 
 
-def test_a_machine_without_the_device_is_told_what_is_missing():
-    result = CliRunner().invoke(app, ["bench", "--random-weights", "--device", "cuda:99"])
-    assert result.exit_code == 64
-    assert "cuda:99" in result.output
-
-
-def test_other_weights_than_random_ones_are_refused():
-    result = CliRunner().invoke(app, ["bench", "--device", "cpu"])
-    assert result.exit_code == 64
-    assert "--random-weights" in result.output
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["--random-weights", "--device", "cuda:99"], "cuda:99"),
+        (["--random-weights", "--device", "cpu"], "expected a CUDA device"),
+        (["--random-weights", "--device", "cuda", "--concurrency", "0"], "concurrency '0'"),
+        (["--device", "cpu"], "--random-weights"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused_by_name(arguments, named):
+    result = CliRunner().invoke(app, ["bench", *arguments])
+    assert result.exit_code == ExitCode.USAGE
+    assert named in result.output

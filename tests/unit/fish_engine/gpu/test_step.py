@@ -62,8 +62,12 @@ def plain(model, store):
     return Runner(model, store)
 
 
-def ahead(model, store):
-    return graph_runner(model, store, max_positions=512, buckets=(1, 2, 4))
+def ahead(model, store, buckets=(1, 2, 4)):
+    return graph_runner(model, store, max_positions=512, buckets=buckets)
+
+
+def ahead_one_by_one(model, store):
+    return ahead(model, store, buckets=(1,))
 
 
 @pytest.fixture
@@ -76,8 +80,8 @@ def own_model(model_folder, config, tokenizer):
 
 @pytest.fixture
 def both(model, own_model, codec):
-    def stages(**options):
-        return Stage(model, codec, plain, **options), Stage(own_model, codec, ahead, **options)
+    def stages(make_runner=ahead, **options):
+        return Stage(model, codec, plain, **options), Stage(own_model, codec, make_runner, **options)
 
     return stages
 
@@ -99,6 +103,14 @@ def test_streams_that_end_or_reach_their_limit_sound_as_with_the_plain_runner(bo
         stage.say(prompts.build("Short."), SamplingParams(seed=1), frame_limit=1)
     assert_same(*stages)
     assert {events[-1].reason for events in stages[1].heard} == {FinishReason.END, FinishReason.LENGTH}
+
+
+def test_more_streams_than_the_largest_batch_take_turns_within_a_step(both, prompts):
+    stages = both(ahead_one_by_one)
+    for stage in stages:
+        for text, sampling in LINES[:3]:
+            stage.say(prompts.build(text), sampling, frame_limit=6)
+    assert_same(*stages)
 
 
 def test_preempted_streams_go_on_with_frames_that_were_under_way(both, prompts):
