@@ -9,8 +9,7 @@ namespace {
 
 constexpr int kMultiprocessors = 132;  // of an H200; a plan decides speed only, so other parts run the same table
 constexpr int kTileRows = 64;
-constexpr int kSharedBytes = 227 * 1024;  // what a CTA may have
-constexpr int kLongBlocks = 48;           // blocks of K from which four CTAs a tile beat two
+constexpr int kLongBlocks = 48;  // blocks of K from which four CTAs a tile beat two
 
 // Whether a table has a plan for any number of tokens and any rows that are a multiple of 64.
 template <class Table>

@@ -99,7 +99,7 @@ def test_replays_are_bit_equal_under_memory_pressure(make_product, name):
             launch()
     pressure, side = torch.zeros(2**26, device=product.x.device), torch.cuda.Stream()
     differences = torch.zeros((), dtype=torch.int64, device=product.x.device)
-    for replay in range(500):
+    for replay in range(2000):
         if replay % 8 == 0:
             with torch.cuda.stream(side):
                 pressure.add_(1.0)

@@ -7,10 +7,11 @@
 
 namespace fish::sm90 {
 
-constexpr int kScaleBlock = 128;     // columns of K (and rows of N) that share a scale
-constexpr int kWarpgroup = 128;      // threads
-constexpr int kWgmmaRows = 64;       // weight rows of one wgmma
-constexpr int kSwizzleGroup = 1024;  // bytes: 8 rows of 128, the unit of the 128-byte swizzle
+constexpr int kScaleBlock = 128;          // columns of K (and rows of N) that share a scale
+constexpr int kWarpgroup = 128;           // threads
+constexpr int kWgmmaRows = 64;            // weight rows of one wgmma
+constexpr int kSharedBytes = 227 * 1024;  // what a CTA may have
+constexpr int kSwizzleGroup = 1024;       // bytes: 8 rows of 128, the unit of the 128-byte swizzle
 
 // What the host chooses. Only `split` (how K is cut) decides bits; the rest decides speed.
 struct Plan {
@@ -79,7 +80,7 @@ template <class Config, class Epilogue>
 struct SharedLayout {
   int incoming, activation_scales, weight_scales, barriers, bytes;
 
-  __host__ __device__ explicit SharedLayout(int blocks) {
+  __host__ __device__ constexpr explicit SharedLayout(int blocks) {
     constexpr int kRing = Config::kSlots * Config::kStageBytes;
     incoming = kRing > Config::kLocalBytes ? kRing : Config::kLocalBytes;
     activation_scales = incoming + Config::kIncomingBytes + Epilogue::kExchangeBytes;

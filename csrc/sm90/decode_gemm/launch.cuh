@@ -11,6 +11,8 @@
 
 namespace fish::sm90 {
 
+constexpr int kUsualBlocks = 32;  // of 128 columns of K, a CTA: a plan that is too big for these is of no use
+
 template <class Config, template <class> class Epilogue>
 cudaError_t launch_decode_gemm(const Operands& operands, const GemmParams& params, cudaStream_t stream) {
   constexpr bool kBf16 = Config::kActivationBytes == 2;
@@ -24,6 +26,7 @@ cudaError_t launch_decode_gemm(const Operands& operands, const GemmParams& param
                    &activations);
   if (error != cudaSuccess) return error;
   using Finish = Epilogue<Config>;
+  static_assert(SharedLayout<Config, Finish>(kUsualBlocks).bytes <= kSharedBytes, "the ring does not fit");
   const SharedLayout<Config, Finish> layout(blocks_per_cta(params.blocks, Config::kCtasAlongK));
   const int token_tiles = (params.tokens + Config::kTokens - 1) / Config::kTokens;
   const LaunchShape shape{dim3(params.rows / Config::kRows * Config::kCtasAlongK * token_tiles), Config::kThreads,
