@@ -3,6 +3,7 @@
 import asyncio
 import functools
 import sys
+from collections.abc import Sequence
 
 import aiohttp
 import kopf
@@ -55,8 +56,12 @@ async def run(settings: Settings) -> None:
                 deciding.cancel()
 
 
-def main() -> int:
+def main(arguments: Sequence[str]) -> int:
     """Return the exit code."""
+    if arguments:
+        is_question = arguments[0] in {"-h", "--help"}
+        print(_usage(), file=sys.stdout if is_question else sys.stderr)
+        return ExitCode.DONE if is_question else ExitCode.USAGE
     try:
         settings = Settings()
     except ValidationError as error:
@@ -73,5 +78,13 @@ def main() -> int:
     return ExitCode.DONE
 
 
+def _usage() -> str:
+    fields = {field.validation_alias or f"FISH_{name.upper()}": field for name, field in Settings.model_fields.items()}
+    variables = "\n".join(f"  {variable}={field.default}" for variable, field in fields.items())
+    return (
+        f"{__doc__}\n\nIt takes no arguments. The environment may set, here with what it is otherwise:\n\n{variables}"
+    )
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -53,7 +53,7 @@ def test_a_kubeconfig_without_a_server_is_refused(kubeconfig):
 
 def test_without_access_it_ends_with_a_line_that_names_the_file(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "absent"))
-    assert main() == ExitCode.CONFIG
+    assert main([]) == ExitCode.CONFIG
     line = json.loads(capsys.readouterr().out)
     assert line["event"] == "no access to the cluster"
     assert "absent" in line["error"]
@@ -61,6 +61,16 @@ def test_without_access_it_ends_with_a_line_that_names_the_file(tmp_path, monkey
 
 def test_a_wrong_setting_is_named_with_its_value(monkeypatch, capsys):
     monkeypatch.setenv("FISH_TICK_S", "soon")
-    assert main() == ExitCode.CONFIG
+    assert main([]) == ExitCode.CONFIG
     assert "FISH_TICK_S" in (told := capsys.readouterr().err)
     assert "'soon'" in told
+
+
+def test_who_asks_for_help_learns_what_the_environment_may_set(capsys):
+    assert main(["--help"]) == ExitCode.DONE
+    assert {"POD_IP=127.0.0.1", "FISH_TICK_S=1.0"} <= set(capsys.readouterr().out.split())
+
+
+def test_arguments_are_refused_before_anything_starts(capsys):
+    assert main(["--tick", "1"]) == ExitCode.USAGE
+    assert "takes no arguments" in capsys.readouterr().err
