@@ -11,7 +11,6 @@ from typing import Final
 from obstore.exceptions import (
     AlreadyExistsError,
     BaseError,
-    InvalidPathError,
     NotFoundError,
     PreconditionError,
 )
@@ -87,18 +86,16 @@ def fault_of(error: StorageError) -> Fault:
             return Fault(kind=FaultKind.PASSING, text=told or "no answer in time")
         case AlreadyExistsError() | PreconditionError():
             return Fault(kind=FaultKind.TAKEN, text="somebody else was faster")
-        case InvalidPathError():
-            what = f"it holds an object with a name that cannot be used ({told.splitlines()[0]})"
-            return Fault(
-                kind=FaultKind.UNUSABLE, text=f"{what}; expected names without control characters, '.' and '//'"
-            )
         case NotFoundError() | FileNotFoundError():
             return Fault(kind=FaultKind.ABSENT, text="no such object")
     return _refusal(told, code, status) if status else _silence(told)
 
 
 def _silence(told: str) -> Fault:
-    """Understand why no S3 server has answered."""
+    """Understand an error without an answer that can be used."""
+    if "invalid path" in told:
+        what = f"it holds an object with a name that cannot be used ({told.splitlines()[0]})"
+        return Fault(kind=FaultKind.UNUSABLE, text=f"{what}; expected names without control characters, '.' and '//'")
     for cause, text in _SETTINGS_BY_CAUSE:
         if cause in told:
             return Fault(kind=FaultKind.SETTING_AT_FIRST, text=text)
