@@ -1,9 +1,11 @@
-"""A linear layer with a block-scaled FP8 weight, and the swap that puts it into a model."""
+"""Linear layers with block-scaled FP8 weights: as a function of plain tensors, as a module, and as a swap in a model."""
 
 from collections.abc import Callable
 from enum import StrEnum
+from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from fish_engine import kernels
@@ -18,32 +20,56 @@ class ActivationFormat(StrEnum):
     BF16 = "bf16"
 
 
-class BlockScaledLinear(nn.Module):
-    """y = x @ weight^T, the weight in e4m3 with a scale for each 128 × 128 block.
+class BlockScaledWeight(NamedTuple):
+    """A weight [N, K] in e4m3 and a scale for each 128 × 128 block, as the kernels read them."""
 
-    Shapes: x [..., K] bf16, y [..., N] bf16. `residual`, if given, is added before y is rounded.
+    values: Tensor
+    scales: Tensor  # [ceil(N / 128), K / 128] fp32
+
+
+def block_scaled(weight: Tensor) -> BlockScaledWeight:
+    """Quantise a weight [N, K]."""
+    with torch.no_grad():
+        return BlockScaledWeight(*process_weights_after_loading(*quantize_weight(weight)))
+
+
+def linear(
+    x: Tensor,
+    weight: Tensor | BlockScaledWeight,
+    residual: Tensor | None = None,
+    activations: ActivationFormat = ActivationFormat.FP8,
+) -> Tensor:
+    """Return x @ weight^T (+ residual), for a plain weight as for a block-scaled one.
+
+    Shapes: x [..., K] bf16, any leading dimensions are tokens; residual and the result [..., N].
     """
+    if isinstance(weight, Tensor):
+        y = F.linear(x, weight)
+        return y if residual is None else y + residual
+    rows = x.reshape(-1, x.shape[-1])
+    added = None if residual is None else residual.reshape(rows.shape[0], -1)
+    if activations is ActivationFormat.BF16:
+        y = kernels.w8a16_gemm_blockscaled(rows, weight.values, weight.scales, added)
+    else:
+        y = kernels.fp8_gemm_blockscaled(*kernels.quantize_fp8(rows), weight.values, weight.scales, added)
+    return y.view(*x.shape[:-1], -1)
+
+
+class BlockScaledLinear(nn.Module):
+    """A linear layer without bias whose weight is block-scaled; see `linear`."""
 
     weight: Tensor
     weight_scale: Tensor
 
-    def __init__(self, weight: Tensor, weight_scale: Tensor, activations: ActivationFormat) -> None:
+    def __init__(self, weight: BlockScaledWeight, activations: ActivationFormat) -> None:
         super().__init__()
-        weight, weight_scale = process_weights_after_loading(weight, weight_scale)
-        self.register_buffer("weight", weight)
-        self.register_buffer("weight_scale", weight_scale)
+        self.register_buffer("weight", weight.values)
+        self.register_buffer("weight_scale", weight.scales)
         self.activations = activations
 
     def forward(self, x: Tensor, residual: Tensor | None = None) -> Tensor:
-        """Multiply; any leading dimensions are tokens."""
-        rows = x.reshape(-1, x.shape[-1])
-        added = None if residual is None else residual.reshape(rows.shape[0], -1)
-        if self.activations is ActivationFormat.BF16:
-            y = kernels.w8a16_gemm_blockscaled(rows, self.weight, self.weight_scale, added)
-        else:
-            values, scales = kernels.quantize_fp8(rows)
-            y = kernels.fp8_gemm_blockscaled(values, scales, self.weight, self.weight_scale, added)
-        return y.view(*x.shape[:-1], -1)
+        """Return x @ weight^T (+ residual)."""
+        return linear(x, BlockScaledWeight(self.weight, self.weight_scale), residual, self.activations)
 
 
 def fits_kernels(linear: nn.Linear) -> bool:
@@ -73,8 +99,6 @@ def quantize_linears(
         if not isinstance(module, nn.Linear) or not fits_kernels(module) or not wanted(name, module):
             continue
         parent_name, _, child = name.rpartition(".")
-        with torch.no_grad():
-            layer = BlockScaledLinear(*quantize_weight(module.weight), activations)
-        setattr(model.get_submodule(parent_name), child, layer)
+        setattr(model.get_submodule(parent_name), child, BlockScaledLinear(block_scaled(module.weight), activations))
         replaced.append(name)
     return tuple(replaced)

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from fish_engine.kernels.linear import ActivationFormat, BlockScaledLinear, quantize_linears
+from fish_engine.kernels.linear import ActivationFormat, BlockScaledLinear, block_scaled, linear, quantize_linears
 
 WEIGHT_NOISE, BOTH_NOISE = 0.03, 0.042  # of e4m3 in one operand, in both
 
@@ -48,3 +48,13 @@ def test_a_residual_of_any_leading_shape_is_added():
     x, residual = torch.randn(2, 3, 256).bfloat16(), torch.randn(2, 3, 128).bfloat16()
     difference = wrapper[0](x, residual).float() - wrapper[0](x).float()
     assert torch.allclose(difference, residual.float(), atol=0.02)
+
+
+def test_the_same_call_takes_a_plain_weight_and_a_block_scaled_one():
+    x, weight, residual = (
+        torch.randn(2, 3, 256).bfloat16(),
+        model()[0].weight.detach(),
+        torch.randn(2, 3, 128).bfloat16(),
+    )
+    plain, scaled = linear(x, weight, residual), linear(x, block_scaled(weight), residual)
+    assert (plain.float() - scaled.float()).norm() / plain.float().norm() < BOTH_NOISE
