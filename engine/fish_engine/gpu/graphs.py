@@ -21,14 +21,6 @@ def compiled(function: Callable[P, R], /) -> Callable[P, R]:
     return torch.compile(function, dynamic=False, fullgraph=True)
 
 
-def compiled_for_one_row(function: Callable[P, R], /) -> Callable[P, R]:
-    """Return `function` compiled with its products of one row as sums, which read weights faster than a matrix product."""
-    torch._dynamo.config.recompile_limit = _MOST_VARIANTS
-    torch._dynamo.config.fail_on_recompile_limit_hit = True
-    options: dict[str, str | int | bool | Callable[..., object]] = {"coordinate_descent_tuning": True}
-    return torch.compile(function, dynamic=False, fullgraph=True, options=options)
-
-
 def compiled_for_all_sizes(function: Callable[P, R], /) -> Callable[P, R]:
     """Return `function` compiled once for tensors of any size."""
     torch._dynamo.config.recompile_limit = _MOST_VARIANTS

@@ -54,13 +54,12 @@ def _step(parts: StepParts, rows: int, table_width: int) -> FrameStep:
     device, size = parts.state.columns.device, parts.store.block_size
     if device.type == "cpu":
         return FrameStep(parts, rows=rows, table_width=table_width, mask=GatheredMask(page_size=size))
-    from fish_engine.gpu.graphs import compiled, compiled_for_one_row  # noqa: PLC0415 - takes seconds to import
+    from fish_engine.gpu.graphs import compiled  # noqa: PLC0415 - of no use without CUDA
 
     mask: ContextMask = PagedMask(
         rows=rows, pages=parts.store.keys.shape[1], page_size=size, table_width=table_width, device=device
     )
-    compiler = compiled_for_one_row if rows == 1 else compiled
-    return FrameStep(parts, rows=rows, table_width=table_width, mask=mask, compiler=compiler)
+    return FrameStep(parts, rows=rows, table_width=table_width, mask=mask, compiler=compiled)
 
 
 @torch.no_grad()

@@ -17,8 +17,8 @@ from fish_engine.codec.blocks import ResidualUnit
 from fish_engine.codec.carried import Carried, Span
 from fish_engine.codec.dac import Codec, DecoderBlock
 from fish_engine.codec.layers import CausalConv, CausalTransposedConv, Snake
-from fish_engine.codec.transformer import TransformerLayer, WindowedTransformer, rotate
 from fish_engine.gpu.step import Compiler, uncompiled
+from fish_engine.gpu.window import attended, behind_past, past_of, remember
 
 _TAPS_MULTIPLE: Final = 8
 """Outputs of the last product are filled up to a multiple of this."""
@@ -180,12 +180,12 @@ class Vocoder:
     @torch.no_grad()
     def decode_frames(self, codes: Tensor, carried: Carried) -> Tensor:
         """Return the samples [streams, frames * samples_per_frame] of the next codes [streams, codebooks, frames]."""
-        latents = _attended(self._codec.quantizer.post_module, self._embedded(codes), carried)
+        latents = attended(self._codec.quantizer.post_module, self._embedded(codes), carried)
         lanes = latents.flatten(0, 1)[..., None]  # [lanes, latent, 1]
         for block in self._codec.quantizer.upsample:
             lanes = block(lanes, carried)
         x = torch.unflatten(lanes, 0, (len(codes), -1)).transpose(2, 3).flatten(1, 2)  # [S, T, latent]
-        x = self._first(_behind(_past(carried, self._first_span), x.to(self.dtype), self._first_span, carried))
+        x = self._first(behind_past(x.to(self.dtype), self._first_span, carried))
         for stage in self._stages:
             x = stage(x, carried)
         products = F.linear(self.joined(x, self._last_bend, self._last_span, carried), self._last)
@@ -193,8 +193,8 @@ class Vocoder:
 
     def joined(self, x: Tensor, bend: Bend, span: Span, carried: Carried) -> Tensor:
         """Return x [S, T, C] bent, behind what is remembered, and remember its end."""
-        joined = self._joined(x, bend.alpha, bend.reciprocal, bend.bias, _past(carried, span))
-        _remember(joined, span, carried)
+        joined = self._joined(x, bend.alpha, bend.reciprocal, bend.bias, past_of(carried, span))
+        remember(joined, span, carried)
         return joined
 
     def _embedded(self, codes: Tensor) -> Tensor:
@@ -204,57 +204,3 @@ class Vocoder:
             for index, codebook in enumerate(self._codec.quantizer.codebooks)
         ]
         return torch.stack(parts).sum(0)
-
-
-def _past(carried: Carried, span: Span) -> Tensor:
-    """Return what is remembered, [S, past, channels]."""
-    channels, past = span.shape
-    return carried.before[:, span.offset : span.offset + span.size].view(-1, past, channels)
-
-
-def _remember(joined: Tensor, span: Span, carried: Carried) -> None:
-    channels, past = span.shape
-    kept = carried.after[:, span.offset : span.offset + span.size].view(-1, past, channels)
-    kept.copy_(joined[:, joined.shape[1] - past :])
-
-
-def _behind(past: Tensor, x: Tensor, span: Span, carried: Carried) -> Tensor:
-    joined = torch.cat((past.to(x.dtype), x), dim=1)
-    _remember(joined, span, carried)
-    return joined
-
-
-def _attended(transformer: WindowedTransformer, x: Tensor, carried: Carried) -> Tensor:
-    """Return the output [S, F, dim] of a transformer with one position a frame, for x [S, F, dim]."""
-    config, frames = transformer.config, x.shape[1]
-    positions = carried.frame_indices.view(-1, frames)  # [S, F]
-    exponents = torch.arange(0, config.head_dim, 2, device=x.device).float() / config.head_dim
-    angles = positions[..., None, None].float() * (1.0 / config.rope_base**exponents)  # [S, F, 1, head_dim / 2]
-    rotation = angles.cos().bfloat16().float(), angles.sin().bfloat16().float()
-    past = config.window - 1
-    key = torch.arange(past + frames, device=x.device)
-    query = torch.arange(frames, device=x.device)[:, None]
-    in_window = (key >= query) & (key <= query + past)  # [F, past + F]
-    exists = carried.first_frames[:, None] - past + key >= 0  # [S, past + F]
-    mask = (in_window & exists[:, None])[:, None]  # [S, 1, F, past + F]
-    for layer in transformer.layers:
-        x = _attention_layer(cast(TransformerLayer, layer), x, rotation, mask, carried)
-    normed: Tensor = transformer.norm(x)
-    return normed
-
-
-def _attention_layer(
-    layer: TransformerLayer, x: Tensor, rotation: tuple[Tensor, Tensor], mask: Tensor, carried: Carried
-) -> Tensor:
-    attention = layer.attention
-    qkv = attention.wqkv(layer.attention_norm(x)).view(*x.shape[:2], 3, attention.heads, attention.head_dim)
-    query, key, value = qkv.unbind(2)  # [S, F, heads, head_dim] each
-    keys, values = (
-        torch.unflatten(_behind(_past(carried, span), part.flatten(2), span, carried), 2, (attention.heads, -1))
-        for span, part in ((attention.past_keys, rotate(key, *rotation)), (attention.past_values, value))
-    )  # [S, past + F, heads, head_dim] each
-    queries = rotate(query, *rotation).transpose(1, 2)  # [S, heads, F, head_dim]
-    mixed = F.scaled_dot_product_attention(queries, keys.transpose(1, 2), values.transpose(1, 2), attn_mask=mask)
-    x = x + layer.attention_layer_scale(attention.wo(mixed.transpose(1, 2).flatten(2)))
-    fed: Tensor = x + layer.ffn_layer_scale(layer.feed_forward(layer.ffn_norm(x)))
-    return fed
