@@ -3,7 +3,6 @@
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch._subclasses.fake_tensor import FakeTensorMode
 
 from fish_engine import kernels
 from fish_engine.kernels import reference
@@ -133,8 +132,8 @@ def test_the_mx_gemm_multiplies_what_the_operands_dequantise_to():
     assert relative_error(kernels.mxfp8_gemm(*x, *weight), exact) < BF16_ROUNDING
 
 
-def test_a_compiler_can_trace_the_ops_without_data():
-    with FakeTensorMode():
+def test_the_ops_can_be_traced_without_data():
+    with torch.device("meta"):
         x = torch.empty(5, 256, dtype=torch.bfloat16)
         weight, scale = torch.empty(512, 256, dtype=torch.float8_e4m3fn), torch.empty(4, 2)
         hidden, hidden_scale = kernels.gate_up_swiglu_quantize(*kernels.quantize_fp8(x), weight, scale)
