@@ -28,8 +28,8 @@ def test_every_number_of_streams_is_measured_with_and_without_sound(config, code
         im_end_id=tokenizer.im_end_id,
         codec=read_codec_config(codec_folder),
         prompt_positions=20,
-        warm_up_steps=18,
-        window_steps=16,
+        warm_up_steps=4,
+        window_steps=8,
         windows=2,
     )
     bench = Bench(shape, concurrency=(1, 3), device=CPU)
