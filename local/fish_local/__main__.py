@@ -66,8 +66,12 @@ def bring_up(
 def bring_down(*, state: StateOption = DEFAULT_STATE) -> None:
     """Stop what `up` started in this folder, pods included, and nothing else."""
     with explained(), narrator(console) as tell:
-        killed = Cluster.in_folder(state, tell).stop()
-        tell.say(f"the cluster in {state.resolve()} is down; its logs stay in {state / 'logs'}")
+        cluster = Cluster.in_folder(state, tell)
+        killed = cluster.stop()
+        if cluster.layout.logs.is_dir():
+            tell.say(f"the cluster in {state.resolve()} is down; its logs stay in {state / 'logs'}")
+        else:
+            tell.say(f"no cluster was ever started in {state.resolve()}: nothing to stop")
         if killed:
             tell.say(f"SIGTERM was not enough for {len(killed)} of its processes, they were killed")
 

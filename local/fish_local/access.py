@@ -111,7 +111,10 @@ def parsed_image_table(text: str) -> dict[str, ImageCommand]:
     Raises:
         BadTable: it has another form; the message says which.
     """
-    table = yaml.safe_load(text)
+    try:
+        table = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise BadTable(f"the table of images is not YAML: {error}") from error
     images = table.get("images") if isinstance(table, dict) else None
     if not isinstance(images, dict):
         raise BadTable(f'expected `images: {{"NAME": {{command: [...], env: {{...}}}}}}`, found {text[:60]!r}')

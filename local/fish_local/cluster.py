@@ -13,7 +13,7 @@ from rich.console import Console
 
 from fish_local import build, processes, state, up
 from fish_local.components import components
-from fish_local.errors import CommandFailed, NotRunning, UnknownName
+from fish_local.errors import CommandFailed, LocalError, NotRunning, UnknownName
 from fish_local.layout import Layout
 from fish_local.node_files import NodeFaults, pod_processes, read_faults, write_faults
 from fish_local.processes import ProcessId
@@ -35,7 +35,13 @@ class Cluster:
 
     @classmethod
     def in_folder(cls, state_dir: Path, narrator: Narrator | None = None) -> Self:
-        """Name the cluster of a folder, running or not; without a narrator, long work is told on standard error."""
+        """Name the cluster of a folder, running or not; without a narrator, long work is told on standard error.
+
+        Raises:
+            LocalError: the path names a file.
+        """
+        if state_dir.exists() and not state_dir.is_dir():
+            raise LocalError(f"{state_dir} is not a folder; the state of a cluster needs one, which is made if need be")
         return cls(
             layout=Layout(root=state_dir.resolve()),
             narrator=narrator or LineNarrator(Console(stderr=True)),

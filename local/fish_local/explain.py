@@ -15,5 +15,14 @@ def explained() -> Iterator[None]:
     try:
         yield
     except (LocalError, OSError, ValueError) as error:
-        Console(stderr=True).print(f"fish-local: {error}", style="red", highlight=False, markup=False, soft_wrap=True)
+        Console(stderr=True).print(
+            f"fish-local: {_sentence(error)}", style="red", highlight=False, markup=False, soft_wrap=True
+        )
         raise typer.Exit(1) from error
+
+
+def _sentence(error: Exception) -> str:
+    """Return what went wrong; of a refused file the name and the system's reason, without its number."""
+    if isinstance(error, OSError) and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)

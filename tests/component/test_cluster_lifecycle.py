@@ -174,5 +174,14 @@ def test_an_up_that_was_killed_half_way_is_explained_and_cleared_away(stopped: C
     assert components == {process["pid"] for process in stopped.processes().values()}
 
 
-def test_down_on_a_folder_without_a_cluster_does_nothing(tmp_path: Path) -> None:
-    assert CommandLine(tmp_path)("down").returncode == 0
+def test_down_on_a_folder_without_a_cluster_says_that_there_is_nothing_to_stop(tmp_path: Path) -> None:
+    stopped = CommandLine(tmp_path)("down")
+    assert stopped.returncode == 0
+    assert "no cluster was ever started" in stopped.stderr + stopped.stdout
+
+
+def test_a_file_in_place_of_the_folder_is_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("")
+    refused = CommandLine(tmp_path / "state")("up")
+    assert refused.returncode == 1
+    assert "is not a folder" in refused.stderr
