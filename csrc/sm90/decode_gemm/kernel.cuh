@@ -1,8 +1,8 @@
 // D = A @ B^T for few tokens: bound by the bytes of B, so everything serves keeping loads of B in flight.
 //
-//   weights are the M operand of wgmma, tokens its N ("swapped"): a tile of 64 weight rows × 8…128 tokens wastes
-//   nothing one warp copies, warpgroups multiply; K is split over warpgroups, and where N is small over the CTAs of a
-//   cluster the first ring of weights is in flight before the previous kernel has ended
+//   weights are the M operand of wgmma, tokens its N: a tile of 64 weight rows × 8…128 tokens wastes nothing
+//   one warp copies, warpgroups multiply; K is split over warpgroups, and where N is small over the CTAs of a cluster
+//   the first ring of weights is in flight before the previous kernel has ended
 #pragma once
 
 #include "config.h"
@@ -13,6 +13,20 @@
 
 namespace fish::sm90 {
 
+// Asks for the scales of the tile's rows, [scale blocks][blocks of K]; they are there after copied_floats_wait().
+template <class Config, class Finish>
+__device__ __forceinline__ void fetch_weight_scales(const Cta<Config>& cta, const GemmParams& params,
+                                                    const BlockRange& range, float* weight_scales) {
+#pragma unroll
+  for (int index = 0; index < Finish::kScaleBlocks; ++index) {
+    const size_t row = Finish::scale_row(params, cta.row, index);
+    const float* source = params.weight_scales + row * params.blocks + range.first;
+    for (int i = threadIdx.x; i < range.count; i += Config::kMathThreads) {
+      copy_float(shared_address(weight_scales + index * range.count + i), source + i);
+    }
+  }
+}
+
 template <class Config, template <class> class Epilogue>
 __global__ void __launch_bounds__(Config::kThreads)
     decode_gemm(const __grid_constant__ CUtensorMap weights, const __grid_constant__ CUtensorMap activations,
@@ -22,37 +36,13 @@ __global__ void __launch_bounds__(Config::kThreads)
   uint8_t* shared = unaligned + (-shared_address(unaligned) & (kSwizzleGroup - 1));
   const SharedLayout<Config, Finish> layout(blocks_per_cta(params.blocks, Config::kCtasAlongK));
 
-  const int warp = __shfl_sync(~0u, threadIdx.x / 32, 0);  // known to the compiler to be the same in all lanes
-  const int warpgroup = warp / 4;
-  Cta<Config> cta;
-  cta.ring = {shared_address(shared), shared_address(shared) + layout.barriers};
-  cta.local = reinterpret_cast<float*>(shared);
-  cta.incoming = reinterpret_cast<float*>(shared + layout.incoming);
-  cta.k_rank = blockIdx.x % Config::kCtasAlongK;
-  cta.row_rank = blockIdx.x / Config::kCtasAlongK % Config::kCtasAlongRows;
-  // CTAs that read the same weights for different tokens are neighbours: the second read finds them in L2.
-  const int tile = blockIdx.x / Config::kCluster;
-  const int token_tiles = (params.tokens + Config::kTokens - 1) / Config::kTokens;
-  cta.row = (tile / token_tiles * Config::kCtasAlongRows + cta.row_rank) * Config::kRows;
-  cta.token = tile % token_tiles * Config::kTokens;
-  cta.tokens = min(Config::kTokens, params.tokens - cta.token);
-  cta.k_group = warpgroup / Config::kWarpgroupsAlongRows;
-  cta.row_group = warpgroup % Config::kWarpgroupsAlongRows;
-  cta.is_math = warp < Config::kMathThreads / 32;
+  const Cta<Config> cta = locate_cta<Config>(params, shared, layout.incoming, layout.barriers);
   const BlockRange range(cta.k_rank, Config::kCtasAlongK, params.blocks);
   float* weight_scales = reinterpret_cast<float*>(shared + layout.weight_scales);
 
   // Weight scales go first: behind a ring of weights they would wait for it.
   if (cta.is_math) {
-#pragma unroll
-    for (int index = 0; index < Finish::kScaleBlocks; ++index) {
-      const float* source = params.weight_scales +
-                            static_cast<size_t>(Finish::scale_row(params, cta.row, index)) * params.blocks +
-                            range.first;
-      for (int i = threadIdx.x; i < range.count; i += Config::kMathThreads) {
-        copy_float(shared_address(weight_scales + index * range.count + i), source + i);
-      }
-    }
+    fetch_weight_scales<Config, Finish>(cta, params, range, weight_scales);
   } else if (threadIdx.x % 32 == 0) {
     if (params.trigger_before_last >= kTriggerAtStart) let_next_kernel_start();
     cta.ring.init();
