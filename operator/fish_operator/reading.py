@@ -14,7 +14,7 @@ from fish_operator.spec_edge import read_deployment_spec, read_job_spec
 from fish_operator.status import DeploymentStatus, JobStatus
 from fish_operator.status_json import read_status
 from fish_operator.view import DeploymentView, JobView, NodeView, ObjectKey, PodEnd, PodStage, PodView
-from fish_operator.wire import Condition, Container, CustomOnWire, NodeOnWire, PodOnWire
+from fish_operator.wire import Condition, Container, CustomOnWire, NodeOnWire, PodOnWire, whole_number
 
 LONGEST_MESSAGE: Final = 300
 _TERMINAL_PHASES: Final = frozenset({"Succeeded", "Failed"})
@@ -23,9 +23,9 @@ _BLOCKING_EFFECTS: Final = frozenset({"NoSchedule", "NoExecute"})
 
 def node_view(node: NodeOnWire) -> NodeView:
     """Return what a node offers; a node that is not Ready offers nothing and its GPUs count as unhealthy."""
-    capacity = int(node.status.capacity.get(GPU_RESOURCE, "0"))
+    capacity = whole_number(node.status.capacity.get(GPU_RESOURCE, "0"))
     is_ready = any(item.type == "Ready" and item.status == "True" for item in node.status.conditions)
-    gpus = int(node.status.allocatable.get(GPU_RESOURCE, "0")) if is_ready else 0
+    gpus = whole_number(node.status.allocatable.get(GPU_RESOURCE, "0")) if is_ready else 0
     is_tainted = any(taint.effect in _BLOCKING_EFFECTS and taint.key != GPU_RESOURCE for taint in node.spec.taints)
     return NodeView(
         name=node.metadata.name,
@@ -60,7 +60,7 @@ def pod_view(pod: PodOnWire) -> PodView:
         owner=ObjectKey(namespace=pod.metadata.namespace, name=owner) if owner and work_class else None,
         node=pod.spec.node_name,
         ip=pod.status.pod_ip,
-        gpus=sum(_gpus(container) for container in pod.spec.containers),
+        gpus=_gpus_of_pod(pod),
         stage=_stage(pod, work_class),
         is_draining=DRAINING in labels,
         created_at_s=pod.metadata.creation_timestamp,
@@ -68,7 +68,7 @@ def pod_view(pod: PodOnWire) -> PodView:
         started_at_s=_started_at_s(pod),
         ready_at_s=ready.last_transition_time if ready and ready.status == "True" else None,
         waiting=_waiting(pod),
-        failures=int(annotations.get(FAILURES, "0")),
+        failures=_count(annotations.get(FAILURES, "")),
         note=read_note(annotations.get(RECLAIM)),
         end=_end(pod),
     )
@@ -78,10 +78,21 @@ def _condition(pod: PodOnWire, kind: str) -> Condition | None:
     return next((item for item in pod.status.conditions if item.type == kind), None)
 
 
+def _count(text: str) -> int:
+    """Return a number that we wrote; one that somebody has edited into nonsense must not stop the operator."""
+    return int(text) if text.isascii() and text.isdecimal() else 0
+
+
+def _gpus_of_pod(pod: PodOnWire) -> int:
+    """Return what the scheduler counts: containers run together, init containers one by one before them."""
+    together = sum(map(_gpus, pod.spec.containers))
+    return max([together, *map(_gpus, pod.spec.init_containers)])
+
+
 def _gpus(container: Container) -> int:
     # For extended resources Kubernetes wants request and limit to be equal; either may be left out.
     amounts = container.resources.requests.get(GPU_RESOURCE) or container.resources.limits.get(GPU_RESOURCE) or "0"
-    return int(amounts)
+    return whole_number(amounts)
 
 
 def _stage(pod: PodOnWire, work_class: WorkClass | None) -> PodStage:

@@ -1,7 +1,7 @@
 """The API server's JSON, as far as the operator reads it: only needed fields, unknown ones ignored. Pure."""
 
 from datetime import datetime
-from typing import Annotated, TypeVar
+from typing import Annotated, Final, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -27,6 +27,17 @@ def _as_text(value: object) -> object:
 
 
 Quantity = Annotated[str, BeforeValidator(_as_text)]
+
+_SUFFIXES: Final = {
+    **{letter: 1000**power for power, letter in enumerate("kMGTPE", 1)},
+    **{f"{letter}i": 1024**power for power, letter in enumerate("KMGTPE", 1)},
+}
+
+
+def whole_number(quantity: str) -> int:
+    """Return a quantity of what comes in whole pieces, such as GPUs. The API server writes 1000 as 1k."""
+    suffix = next((suffix for suffix in _SUFFIXES if quantity.endswith(suffix)), "")
+    return int(float(quantity.removesuffix(suffix)) * _SUFFIXES.get(suffix, 1))
 
 
 class _Metadata(_Wire):
@@ -97,6 +108,7 @@ class Container(_Wire):
 class _PodSpec(_Wire):
     node_name: str | None = None
     containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
 
 
 class _PodStatus(_Wire):

@@ -8,7 +8,7 @@ from fish_contracts.priority import WorkClass
 from fish_operator.reading import departed_view, deployment_view, node_view, pod_view, pods_on_gpus
 from fish_operator.spec import SpecProblem
 from fish_operator.view import PodStage
-from fish_operator.wire import CustomOnWire, NodeOnWire, PodOnWire, read_list
+from fish_operator.wire import CustomOnWire, NodeOnWire, PodOnWire, read_list, whole_number
 
 LABELS = {"fish-tts.io/class": "inference", "fish-tts.io/owner": "voice"}
 
@@ -75,6 +75,24 @@ def test_a_worker_is_ready_when_its_process_runs():
 def test_a_pod_of_somebody_else_counts_only_for_its_gpus():
     view = pod_view(pod(labels={}, phase="Running"))
     assert (view.work_class, view.owner, view.gpus) == (None, None, 2)
+
+
+@pytest.mark.parametrize(
+    ("quantity", "number"), [("0", 0), ("8", 8), ("1k", 1000), ("2Ki", 2048), ("1e3", 1000), ("3T", 3 * 10**12)]
+)
+def test_a_whole_number_is_read_in_every_form_that_the_api_server_writes(quantity: str, number: int):
+    assert whole_number(quantity) == number
+
+
+def test_gpus_of_init_containers_count_as_the_scheduler_counts_them():
+    gpus = [{"resources": {"limits": {"nvidia.com/gpu": number}}} for number in ("1", "4", "2")]
+    spec = {"containers": gpus[:1], "initContainers": gpus[1:]}
+    assert pod_view(PodOnWire.model_validate({"metadata": {"name": "p"}, "spec": spec})).gpus == 4
+
+
+def test_a_count_of_failures_that_is_none_counts_as_zero():
+    edited = {"metadata": {"name": "p", "annotations": {"fish-tts.io/failures": "many"}}}
+    assert pod_view(PodOnWire.model_validate(edited)).failures == 0
 
 
 def test_an_end_says_exit_code_and_whether_somebody_asked_for_it():
