@@ -4,10 +4,11 @@ Requests go in and come back from any thread. The bound is checked at the door, 
 not come in time.
 """
 
+import contextlib
 import logging
 import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Final
@@ -60,6 +61,7 @@ class Service:
         self._in_flight: set[int] = set()
         self._next_id = 0
         self._active = 0
+        self._held = 0
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
 
     def start(self) -> None:
@@ -84,7 +86,18 @@ class Service:
     @property
     def is_drained(self) -> bool:
         """No request is in flight and none will come."""
-        return self.is_draining and not self._in_flight
+        return self.is_draining and not self._in_flight and not self._held
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep the service from being drained while a speech is between two of its parts."""
+        with self._lock:
+            self._held += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._held -= 1
 
     @property
     def load(self) -> Load:
@@ -93,21 +106,20 @@ class Service:
             active = min(self._active, len(self._in_flight))
             return Load(active=active, queued=len(self._in_flight) - active)
 
-    def submit(self, speech: Speech, on_event: Callable[[Event], None]) -> int:
+    def submit(self, speech: Speech, on_event: Callable[[Event], None], *, is_continuation: bool = False) -> int:
         """Queue a request and return its id. `on_event` is called on the engine's thread and must not block.
+
+        The next part of a speech that was let in is never turned away.
 
         Raises:
             BadRequest: the cache can never hold it.
             Overloaded: the queue is full.
-            Draining: the engine is about to stop.
+            Draining: the engine is about to stop, or has failed.
         """
         if not self._engine.fits(speech):
             raise BadRequest("text and references are longer than this server's memory holds; send less at a time")
         with self._lock:
-            if self.is_draining:
-                raise Draining("the server is about to stop; ask another one")
-            if len(self._in_flight) >= self._max_in_flight:
-                raise self._overloaded()
+            self._check_door(is_continuation=is_continuation)
             request_id = self._next_id
             self._next_id += 1
             self._in_flight.add(request_id)
@@ -118,6 +130,17 @@ class Service:
     def cancel(self, request_id: int) -> None:
         """Give up a request; its place is free before the next step. Harmless when it has ended."""
         self._inbox.put(_Remove(request_id=request_id))
+
+    def check_door(self) -> None:
+        """Raise what `submit` would raise now, whatever the request."""
+        with self._lock:
+            self._check_door(is_continuation=False)
+
+    def _check_door(self, *, is_continuation: bool) -> None:
+        if self.has_failed or (self.is_draining and not is_continuation):
+            raise Draining("the server is about to stop; ask another one")
+        if len(self._in_flight) >= self._max_in_flight and not is_continuation:
+            raise self._overloaded()
 
     def _overloaded(self) -> Overloaded:
         waiting = len(self._in_flight) - self._active
@@ -137,8 +160,7 @@ class Service:
             # A step that raises leaves the pages in an unknown state: give up, and let whoever supervises start anew.
             _log.exception("engine failed")
             with self._lock:
-                self.is_draining = True
-            self.has_failed = True
+                self.is_draining = self.has_failed = True
             self._engine.fail_all(_FAILURE)
             self._fail_inbox()
 

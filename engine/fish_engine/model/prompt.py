@@ -1,6 +1,7 @@
 r"""The one place where a prompt is laid out; every route comes through here.
 
     <|im_start|>system\n … [reference texts, reference codes] <|im_end|>\n
+    [what was said before: a user's text and an assistant's codes]
     <|im_start|>user\n     TEXT                               <|im_end|>\n
     <|im_start|>assistant\n<|voice|>                          ← generation starts here
 
@@ -29,6 +30,14 @@ class Reference:
     codes: Tensor
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """A part of the text that has been said, and the codes [codebooks, frames] of how."""
+
+    text: str
+    codes: Tensor
+
+
 class PromptBuilder:
     """Lays out prompts for one checkpoint."""
 
@@ -36,12 +45,17 @@ class PromptBuilder:
         self._tokenizer = tokenizer
         self._config = config
 
-    def build(self, text: str, references: Sequence[Reference] = ()) -> Tensor:
+    def build(self, text: str, references: Sequence[Reference] = (), before: Sequence[Turn] = ()) -> Tensor:
         """Return the columns [T, 1 + codebooks] int64 after which the first frame follows."""
-        parts = [self._piece("<|im_start|>system\n"), *self._instruction(references)]
-        parts += [self._piece("<|im_end|>\n"), self._piece("<|im_start|>user\n"), self._text(text)]
-        parts += [self._piece("<|im_end|>\n"), self._piece("<|im_start|>assistant\n<|voice|>")]
-        return torch.cat(parts)
+        parts = [self._piece("<|im_start|>system\n"), *self._instruction(references), self._piece("<|im_end|>\n")]
+        for turn in before:
+            parts += [*self._asked(turn.text), self._codes(turn.codes), self._piece("<|im_end|>\n")]
+        return torch.cat([*parts, *self._asked(text)])
+
+    def _asked(self, text: str) -> list[Tensor]:
+        """Return a user's turn, and the beginning of the answer."""
+        user, assistant = self._piece("<|im_start|>user\n"), self._piece("<|im_start|>assistant\n<|voice|>")
+        return [user, self._text(text), self._piece("<|im_end|>\n"), assistant]
 
     def _instruction(self, references: Sequence[Reference]) -> list[Tensor]:
         if not references:

@@ -1,7 +1,7 @@
 """Bytes of a request to a checked record, or to a sentence that says what is wrong with them."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import TypeVar
 
 import ormsgpack
@@ -42,11 +42,16 @@ def parse(body: bytes, content_type: str, record: type[Record]) -> Record:
         UnsupportedBody: neither JSON nor msgpack.
         BadRequest: not readable, or a field that is missing, of the wrong type or out of range, named with its value.
     """
+    decoded = _decoded(body, content_type)
+    if not isinstance(decoded, dict):
+        raise BadRequest(f"the body must be one object with the field text, found {type(decoded).__name__}")
+    return checked(decoded, record)
+
+
+def checked(fields: Mapping[str, object], record: type[Record]) -> Record:
+    """Return the record that has these fields, or raise `BadRequest` with every fault."""
     try:
-        decoded = _decoded(body, content_type)
-        if not isinstance(decoded, dict):
-            raise BadRequest(f"the body must be one object with the field text, found {type(decoded).__name__}")
-        return record.model_validate(decoded)
+        return record.model_validate(fields)
     except ValidationError as error:
         raise BadRequest("; ".join(_sentence(fault) for fault in error.errors(include_url=False))) from error
 

@@ -11,8 +11,9 @@ from starlette.types import Receive, Scope, Send
 
 from fish_engine.audio.wav import with_true_sizes
 from fish_engine.audio.writer import Sounding, SoundWriter
-from fish_engine.server.stream import Silence, SpeechStream
+from fish_engine.server.narration import Narration, Samples, recital, silence
 from fish_engine.telemetry import EngineMetrics
+from fish_engine.text.segments import Segmenter
 
 ROUTE: Final = "/v1/tts"
 
@@ -34,9 +35,7 @@ class SpeechResponse(Response):
     breaks the connection, so that no client takes half a sentence for a whole one.
     """
 
-    def __init__(
-        self, stream: SpeechStream | Silence, delivery: Delivery, metrics: EngineMetrics, *, source_rate_hz: int
-    ) -> None:
+    def __init__(self, narration: Narration, text: str, delivery: Delivery, metrics: EngineMetrics) -> None:
         encoding = delivery.sounding.encoding
         self.status_code = 200
         self.background = None
@@ -47,15 +46,16 @@ class SpeechResponse(Response):
                 "x-sample-rate": str(encoding.rate_hz),
             }
         )
-        self._stream = stream
+        self._narration = narration
+        self._text = text
         self._delivery = delivery
         self._metrics = metrics
-        self._writer = SoundWriter(delivery.sounding, source_rate_hz=source_rate_hz)
+        self._writer = SoundWriter(delivery.sounding, source_rate_hz=narration.sample_rate_hz)
         self._is_begun = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send until the end, or until the client has left."""
-        async with self._stream:
+        async with self._narration:
             sending = asyncio.create_task(self._send(send))
             leaving = asyncio.create_task(_disconnect(receive))
             try:
@@ -82,11 +82,22 @@ class SpeechResponse(Response):
 
     async def _pieces(self) -> AsyncIterator[bytes]:
         """Yield the file as it is made."""
-        async for samples in self._stream.samples():
+        async for samples in self._samples():
             if piece := self._writer.write(samples):
                 yield piece
         if rest := self._writer.finish():
             yield rest
+
+    async def _samples(self) -> AsyncIterator[Samples]:
+        """Yield the sound of every part of the text, or a moment of silence where it has nothing to say."""
+        segmenter = Segmenter(limit_chars=self._narration.part_chars)
+        parts = [*segmenter.add(self._text), *segmenter.flush()]
+        is_silent = True
+        async for samples in recital(self._narration, parts):
+            is_silent = False
+            yield samples
+        if is_silent:
+            yield silence(self._narration.sample_rate_hz)
 
     async def _whole(self) -> AsyncIterator[bytes]:
         """Yield the file in one piece of known length."""

@@ -50,10 +50,10 @@ class ProsodyBody(_Body):
     normalize_loudness: bool = True
 
 
-class TTSBody(_Body):
-    """A text and how to speak it."""
+class SpeechFields(_Body):
+    """How to speak; the text may come later."""
 
-    text: str
+    text: str = ""
     format: str = "mp3"
     sample_rate: int | None = None
     """Hertz; the format's own default where none is given."""
@@ -69,22 +69,15 @@ class TTSBody(_Body):
     top_p: float = Field(default=0.7, ge=0.0, le=1.0)
     repetition_penalty: float = Field(default=1.0, ge=0.9, le=2.0)
     max_new_tokens: int = Field(default=1024, ge=1, le=32_768)
-    """Frames at most, each of 46 ms, for every `chunk_length` characters of text."""
+    """Frames at most, each of 46 ms, for each part of the text."""
     seed: int | None = Field(default=None, ge=-(2**63), lt=2**63)
     prosody: ProsodyBody = ProsodyBody()
     streaming: bool = True
     """False: one response with true sizes, after the last sample was made."""
     latency: Literal["low", "normal", "balanced"] = "normal"
     chunk_length: int = Field(default=200, ge=100, le=1000)
-
-    @field_validator("text")
-    @classmethod
-    def _something_to_say(cls, value: str) -> str:
-        if not value.strip():
-            raise ValueError("expected some text, found none")
-        if not _is_unicode(value):
-            raise ValueError("expected valid Unicode, found a lone surrogate")
-        return value
+    """Characters of the longest part that a text is cut into."""
+    condition_on_previous_chunks: bool = True
 
     def sounding(self) -> Sounding:
         """Return how the sound is to be sent.
@@ -106,6 +99,21 @@ class TTSBody(_Body):
                 f"reference_id: there is no voice {self.reference_id!r} here; send its recording in references"
             )
         return self
+
+
+class TTSBody(SpeechFields):
+    """A text and how to speak it."""
+
+    text: str
+
+    @field_validator("text")
+    @classmethod
+    def _something_to_say(cls, value: str) -> str:
+        if not value.strip():
+            raise ValueError("expected some text, found none")
+        if not _is_unicode(value):
+            raise ValueError("expected valid Unicode, found a lone surrogate")
+        return value
 
 
 def _is_unicode(text: str) -> bool:

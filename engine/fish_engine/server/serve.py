@@ -17,8 +17,10 @@ from fish_engine.errors import EngineError
 from fish_engine.loading import EngineConfig, LoadedEngine, load_engine
 from fish_engine.server.app import create_app
 from fish_engine.server.settings import ServeSettings
+from fish_engine.server.studio import Studio
 from fish_engine.service import Service
 from fish_engine.telemetry import EngineMetrics
+from fish_engine.voices.references import ReferenceEncoder
 
 _SMALLEST_VOICE_PARAMETERS: Final = 50_000_000
 """A checkpoint below this is there to test with."""
@@ -62,16 +64,27 @@ def serve(settings: ServeSettings) -> ExitCode:
     service = Service(loaded.engine, metrics, max_streams=settings.max_streams, max_queued=settings.max_queued)
     service.start()
     app = create_app(
-        loaded,
-        service,
-        metrics,
-        max_text_chars=settings.max_text_chars,
-        max_body_bytes=settings.max_body_mib * 2**20,
+        Studio(
+            loaded=loaded,
+            service=service,
+            metrics=metrics,
+            voices=ReferenceEncoder(loaded.codec),
+            max_text_chars=settings.max_text_chars,
+            max_body_bytes=settings.max_body_mib * 2**20,
+        )
     )
     listener.listen()  # so that whoever reads the next line can connect
     print(_description(loaded, settings), file=sys.stderr, flush=True)
     server_config = uvicorn.Config(
-        app, loop="uvloop", timeout_keep_alive=_KEEP_ALIVE_S, log_level="warning", access_log=False, lifespan="off"
+        app,
+        loop="uvloop",
+        ws="websockets-sansio",
+        ws_max_size=settings.max_body_mib * 2**20,
+        ws_per_message_deflate=False,  # sound does not get smaller, and would come later
+        timeout_keep_alive=_KEEP_ALIVE_S,
+        log_level="warning",
+        access_log=False,
+        lifespan="off",
     )
     DrainingServer(server_config, service).run(sockets=[listener])
     service.stop()

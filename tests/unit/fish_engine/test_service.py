@@ -108,3 +108,23 @@ def test_when_a_step_fails_everybody_is_told_and_nobody_new_is_taken(service, he
     assert service.has_failed
     with pytest.raises(Draining):
         service.submit(hello(), waiting.put)
+
+
+def test_the_next_part_of_a_speech_is_let_in_when_the_queue_is_full_and_when_it_drains(service, hello):
+    events = queue.SimpleQueue()
+    for _ in range(2):
+        service.submit(hello(), lambda event: None)
+    with pytest.raises(Overloaded):
+        service.check_door()
+    service.submit(hello(), lambda event: None, is_continuation=True)
+    service.drain()
+    service.submit(hello(), events.put, is_continuation=True)
+    service.start()
+    assert isinstance(until_over(events)[-1], Finished)
+
+
+def test_a_service_is_not_drained_between_two_parts(service):
+    service.drain()
+    with service.held():
+        assert not service.is_drained
+    assert service.is_drained

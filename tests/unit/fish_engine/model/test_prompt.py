@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fish_engine.errors import BadCheckpoint
-from fish_engine.model.prompt import Reference
+from fish_engine.model.prompt import Reference, Turn
 from fish_engine.model.tokenizer import TextTokenizer
 
 CLONE_TEXT = "<|speaker:0|>I am fine [laugh] thank you. 你好 — ¿qué tal?"
@@ -74,3 +74,19 @@ def test_a_file_that_is_no_tokenizer_is_named(tmp_path, config):
     (tmp_path / "tokenizer.json").write_text("{}")
     with pytest.raises(BadCheckpoint, match="is not a tokenizer file"):
         TextTokenizer(tmp_path / "tokenizer.json", config)
+
+
+def test_what_was_said_before_stands_between_the_voice_and_the_text(prompts, tokenizer, config):
+    codes = torch.arange(2 * config.codebook_count).reshape(config.codebook_count, 2) % 8
+    before = Turn(text="One.", codes=codes)
+    prompt = prompts.build("Two.", before=[before])
+    said_first, said_next = prompts.build("One."), prompts.build("Two.")
+    system = (
+        len(prompts.build(""))
+        - len(tokenizer.encode_piece("<|im_start|>user\n"))
+        - len(tokenizer.encode_piece("<|im_end|>\n"))
+        - len(tokenizer.encode_piece("<|im_start|>assistant\n<|voice|>"))
+    )
+    assert torch.equal(prompt[: len(said_first)], said_first)
+    assert torch.equal(prompt[len(said_first) : len(said_first) + 2, 1:], codes.T)
+    assert torch.equal(prompt[-(len(said_next) - system) :], said_next[system:])
