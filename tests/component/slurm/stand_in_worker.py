@@ -22,6 +22,9 @@ def log(event: str) -> None:
 
 def checkpoint(*_: object) -> None:
     time.sleep(CHECKPOINT_S)
+    summary = '{"outcome": "preempted", "items_committed": 1, "items_rejected": 0, "stop_s": 0.1}\n'
+    with open(os.environ["TERMINATION_LOG"], "w", encoding="utf-8") as file:  # noqa: PTH123 - pathlib takes 10 ms to load
+        file.write(summary)
     log("end")
     os._exit(75)
 
