@@ -79,6 +79,16 @@ class CommitLog:
                 self.commits[unit] = _commit(record)
 
     @property
+    def units_total(self) -> int:
+        """Count the units of the plan."""
+        return len(self._planned)
+
+    @property
+    def units_published(self) -> int:
+        """Count the units that had a commit at the last look."""
+        return len(self._published)
+
+    @property
     def open_units(self) -> list[str]:
         """Return the units that had no commit at the last look, in the same order for everybody."""
         return sorted(self._planned - self._published)

@@ -6,7 +6,7 @@ choose a unit ── none free? wait ── all published? done
 replay older journals ──► for each item left: attempt → clean → result into the journal
     │                         ▲ stop request or lost lease: leave between items
     ▼
-publish: shard, then commit record
+publish: shard, then commit record; now and then, and at the end, the manifest
 """
 
 import os
@@ -23,6 +23,7 @@ from fish_cleaning.events import log_event
 from fish_cleaning.isolation import clean_isolated
 from fish_cleaning.journal import Attempted, Finished, JournalWriter, history_of, journal_key
 from fish_cleaning.leases import Lease, LeaseWatch, choose, read_leases
+from fish_cleaning.manifest import publish_manifest
 from fish_cleaning.pace import Pace
 from fish_cleaning.plan import Plan, Unit
 from fish_cleaning.recipe import Recipe
@@ -33,6 +34,7 @@ from fish_cleaning.store import Store
 from fish_cleaning.tally import Tally
 
 _IDLE_POLL_S: Final = 0.25
+_MANIFEST_INTERVAL_S: Final = 60.0
 _BROKEN_ATTEMPTS_TO_ISOLATE: Final = 2
 
 
@@ -57,6 +59,7 @@ class Worker:
         self._watch = LeaseWatch(ttl_s=job.lease_ttl_s)
         self._pace = Pace(max_speed=job.recipe.max_speed)
         self._name = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
+        self._listed_at_s = time.monotonic()
         self._lease: Lease | None = None
         self._journal: JournalWriter | None = None
 
@@ -64,9 +67,10 @@ class Worker:
         """Work until all units are published, by whomever, or until asked to stop. Return whether all are published."""
         while not self._stop.is_requested:
             self._commits.look()
-            if not self._commits.open_units:
+            is_done = not self._commits.open_units
+            if is_done and publish_manifest(self._job.store, self._commits):
                 return True
-            lease = self._take_lease()
+            lease = None if is_done else self._take_lease()
             if lease is None:
                 self._stop.wait(_IDLE_POLL_S)
             else:
@@ -157,6 +161,9 @@ class Worker:
 
     def _publish(self, unit: Unit, results: Mapping[str, Cleaned | Reject]) -> None:
         self._tally.units_published += publish(self._job.store, unit, results, config_hash=self._job.plan.config_hash)
+        if time.monotonic() - self._listed_at_s >= _MANIFEST_INTERVAL_S:
+            publish_manifest(self._job.store, self._commits)
+            self._listed_at_s = time.monotonic()
 
     def _earlier_journals(self, lease: Lease) -> Iterator[bytes]:
         for epoch in range(1, lease.epoch):

@@ -27,6 +27,13 @@ class S3Store:
         """Put a blob whose name follows from its content: writing it again mends it at worst."""
         self._bucket.put_checked(key, data)
 
+    def swap(self, key: str, data: bytes, *, expected: bytes | None) -> bool:
+        """Put a blob in place of that one: the server refuses if it has another version by then."""
+        if expected is None:
+            return self._bucket.create(key, data)
+        blob = self._bucket.get(key)
+        return blob is not None and blob.data == expected and self._bucket.swap(key, data, e_tag=blob.e_tag)
+
     def replace(self, key: str, data: bytes) -> None:
         """Put a blob whether or not one is there."""
         self._bucket.put(key, data)

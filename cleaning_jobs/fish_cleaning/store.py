@@ -1,6 +1,7 @@
 """Where the output lives. What the protocol needs of it is little, so that object storage can offer the same."""
 
 import errno
+import fcntl
 import os
 import secrets
 from collections.abc import Iterator
@@ -45,6 +46,12 @@ class Store(Protocol):
 
     def keep(self, key: str, data: bytes) -> None:
         """Put a blob whose name follows from its content, durably; whoever else puts it puts the same."""
+
+    def swap(self, key: str, data: bytes, *, expected: bytes | None) -> bool:
+        """Put a blob in place of that one, or of none, durably. Return False, and change nothing, if it is not what is there.
+
+        False, too, when somebody else is about to: whoever was frozen in the middle of this must keep nobody waiting.
+        """
 
     def replace(self, key: str, data: bytes) -> None:
         """Put a blob whether or not one is there. A power cut may undo or garble it, but not its name."""
@@ -96,6 +103,15 @@ class LocalStore:
     def keep(self, key: str, data: bytes) -> None:
         """Put a blob whose name follows from its content."""
         self.create(key, data)
+
+    def swap(self, key: str, data: bytes, *, expected: bytes | None) -> bool:
+        """Put a blob in place of that one, under a lock that a killed process gives back."""
+        with self._staged(key, data, durable=True) as (staged, target), _lock(staged.with_name("swap.lock")) as is_held:
+            if not is_held or self.get(key) != expected:
+                return False
+            staged.replace(target)
+            _sync_folder(target.parent)
+        return True
 
     def replace(self, key: str, data: bytes) -> None:
         """Put a blob whether or not one is there."""
@@ -162,6 +178,19 @@ def _sync_folder(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _lock(path: Path) -> Iterator[bool]:
+    """Try to be the only one in here; tell whether that is so."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield True
+    except BlockingIOError:
+        yield False
     finally:
         os.close(descriptor)
 

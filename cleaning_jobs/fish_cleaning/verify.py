@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from fish_cleaning.commits import Commit, CommitLog
 from fish_cleaning.errors import BadInput
 from fish_cleaning.journal import JOURNALS, Attempted, entries_of
+from fish_cleaning.manifest import MANIFEST_KEY, is_current
 from fish_cleaning.plan import Plan, read_plan
 from fish_cleaning.source import Source
 from fish_cleaning.store import Store
@@ -30,6 +31,7 @@ class Verdict:
     items_unplanned: int
     bad_checksums: int
     work_redone_ratio: float
+    manifest_is_current: bool
     audio_s: float
     rejects: dict[str, int] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
@@ -38,7 +40,7 @@ class Verdict:
     def is_good(self) -> bool:
         """Tell whether each recording of the input is in the output exactly once, intact or rejected with a reason."""
         faults = self.items_lost + self.items_doubled + self.items_unplanned + self.bad_checksums
-        return faults == 0 and self.units_committed == self.units_total
+        return faults == 0 and self.units_committed == self.units_total and self.manifest_is_current
 
 
 def verify(source: Source, store: Store) -> Verdict:
@@ -55,6 +57,9 @@ def verify(source: Source, store: Store) -> Verdict:
     lost = planned - outcomes.keys()
     problems = [problem for shard in shards for problem in shard.problems]
     problems += [f"unit {unit} is not committed" for unit in log.open_units]
+    manifest_is_current = is_current(store, log)
+    if not manifest_is_current:
+        problems.append(f"{MANIFEST_KEY} does not list the commits")
     problems += [f"item {item} has no outcome" for item in sorted(lost)]
     problems += [f"item {item} is not in the plan" for item in sorted(unplanned)]
     return Verdict(
@@ -67,6 +72,7 @@ def verify(source: Source, store: Store) -> Verdict:
         items_doubled=sum(count > 1 for count in outcomes.values()) + len(outcomes.keys() - planned),
         items_unplanned=len(unplanned),
         bad_checksums=sum(len(shard.problems) for shard in shards),
+        manifest_is_current=manifest_is_current,
         work_redone_ratio=round(_redone_items(store) / plan.items_total, 5),
         audio_s=round(sum(commit.audio_s for commit in commits), 3),
         rejects=_reasons(commits),

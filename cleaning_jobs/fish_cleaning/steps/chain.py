@@ -3,6 +3,7 @@
 A step's version is part of the configuration's hash: raise it when the step would answer differently.
 """
 
+import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -39,7 +40,7 @@ def clean(item: Item, recording: bytes, configs: StepConfigs) -> Cleaned | Rejec
         if isinstance(outcome, Reject):
             return replace(outcome, duration_s=clip.duration_s)
         clip = outcome
-    return encode.encode(item, clip)
+    return encode.encode(item, clip, source_sha256=hashlib.sha256(recording).hexdigest())
 
 
 def _steps(configs: StepConfigs) -> Iterator[Callable[[Clip], Clip | Reject]]:

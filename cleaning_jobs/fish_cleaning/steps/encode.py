@@ -14,13 +14,13 @@ VERSION: Final = 1
 _BLOCK_SAMPLES: Final = 65_536  # libsndfile's encoders are known to crash on minutes of sound in one call
 
 
-def encode(item: Item, clip: Clip) -> Cleaned:
+def encode(item: Item, clip: Clip, *, source_sha256: str) -> Cleaned:
     """Encode as 16-bit FLAC and write down where the sound came from and what was measured."""
     flac = _flac(clip)
     metadata = {
         "id": item.id,
         "source": item.name,
-        "source_sha256": item.content,
+        "source_sha256": source_sha256,
         "audio_sha256": hashlib.sha256(flac).hexdigest(),
         "sample_rate_hz": clip.sample_rate_hz,
         "source_channels": clip.source_channels,

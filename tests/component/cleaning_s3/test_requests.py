@@ -45,7 +45,7 @@ def test_the_server_keeps_the_promises_of_a_store(
     command = [sys.executable, "-m", "pytest", "-q", "-k", "server", "tests/unit/fish_cleaning/test_store.py"]
     ran = subprocess.run(command, env=environment, cwd=REPOSITORY, capture_output=True, check=False, text=True)
     assert ran.returncode == 0, ran.stdout
-    assert "8 passed" in ran.stdout
+    assert "10 passed" in ran.stdout
 
 
 def test_a_lost_reply_is_no_lost_race(s3_server: Any, faulty_proxy: Callable[..., Any]) -> None:

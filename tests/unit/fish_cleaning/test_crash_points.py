@@ -74,6 +74,11 @@ class MortalStore:
         with self.write():
             self._behind.keep(key, data)
 
+    def swap(self, key: str, data: bytes, *, expected: bytes | None) -> bool:
+        """Put a blob in place of another one."""
+        with self.write():
+            return self._behind.swap(key, data, expected=expected)
+
     def replace(self, key: str, data: bytes) -> None:
         """Put a blob; only heartbeats do, at no chosen time."""
         self._behind.replace(key, data)

@@ -71,6 +71,35 @@ def test_of_many_creators_at_once_exactly_one_wins(store: Store) -> None:
     assert [store.get("commits/unit.json")] == won
 
 
+def test_a_blob_is_swapped_only_for_the_one_that_was_read(store: Store) -> None:
+    assert not store.swap("manifest.json", b"two", expected=b"one")
+    assert store.swap("manifest.json", b"one", expected=None)
+    assert not store.swap("manifest.json", b"three", expected=None)
+    assert not store.swap("manifest.json", b"three", expected=b"two")
+    assert store.swap("manifest.json", b"two", expected=b"one")
+    assert store.get("manifest.json") == b"two"
+
+
+def test_of_many_that_swap_at_once_none_undoes_another(store: Store) -> None:
+    """Each adds its letter to what it read, again until that is taken; in the end all of them are there."""
+    letters = [bytes([97 + number]) for number in range(8)]
+    start = threading.Barrier(len(letters))
+
+    def add(letter: bytes) -> None:
+        start.wait()
+        while True:
+            read = store.get("manifest.json")
+            if store.swap("manifest.json", (read or b"") + letter, expected=read):
+                return
+
+    threads = [threading.Thread(target=add, args=(letter,)) for letter in letters]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(store.get("manifest.json") or b"") == sorted(b"".join(letters))
+
+
 def test_what_is_named_by_its_content_may_be_put_by_many(store: Store) -> None:
     store.keep("shards/a.tar", b"content")
     store.keep("shards/a.tar", b"content")

@@ -162,6 +162,7 @@ def damage(path: Path) -> None:
         (lambda root: next(root.glob("shards/*.tar")).unlink(), "is missing"),
         (lambda root: next(root.glob("shards/*.index.json")).write_text('{"members": {}}'), "the index points past"),
         (lambda root: next(root.glob("commits/*")).unlink(), "is not committed"),
+        (lambda root: (root / "manifest.json").unlink(), "manifest.json does not list the commits"),
     ],
 )
 def test_verify_finds_what_was_spoiled(job: Job, spoil: Callable[[Path], None], problem: str) -> None:
