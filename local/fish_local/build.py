@@ -49,7 +49,16 @@ class Recipe:
 
 
 def recipes(sources: Path) -> dict[str, Recipe]:
-    """Return what build.json says, by the name of the binary."""
+    """Return what build.json says, by the name of the binary.
+
+    Raises:
+        BuildFailed: there are no sources, as in an installation from a wheel.
+    """
+    if not (sources / "build.json").is_file():
+        raise BuildFailed(
+            f"{sources} has no sources of the cluster; they are in the repository only: "
+            "run fish-local from a checkout, or install that with `pip install -e '.[local]'`"
+        )
     plan = json.loads((sources / "build.json").read_text())
     flags = tuple(plan.get("flags", ()))
     return {

@@ -39,6 +39,11 @@ def test_the_plan_names_the_cluster_and_helm() -> None:
     assert {build.CLUSTER_BINARY, build.HELM_BINARY} == set(recipes(build.SOURCES))
 
 
+def test_without_a_checkout_it_is_said_where_the_sources_are(tmp_path: Path) -> None:
+    with pytest.raises(BuildFailed, match="from a checkout"):
+        recipes(tmp_path)
+
+
 def test_an_edit_makes_another_binary_of_ours_and_the_same_helm(sources: Path) -> None:
     before = {name: fingerprint(recipe) for name, recipe in recipes(sources).items()}
     (sources / "node" / "node.go").write_text("package node // edited\n")
