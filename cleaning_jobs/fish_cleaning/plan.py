@@ -13,6 +13,7 @@ from fish_cleaning.source import Source
 from fish_cleaning.store import Store
 
 PLAN_KEY: Final = "plan.json"
+_PROBE_KEY: Final = "probe"
 _FORMAT: Final = 1
 
 
@@ -74,12 +75,23 @@ def ensure_plan(store: Store, source: Source, recipe: Recipe) -> Plan:
         items = source.items()
         if not items:
             raise BadInput(f"input {source.uri}: no recordings in it; expected files such as .wav, .flac or .mp3")
+        _check_conditions(store)
         made = make_plan(items, input_uri=input_uri, recipe=recipe)
         plan = made if store.create(PLAN_KEY, to_json(made)) else read_plan(store)
     if plan is None:
         raise BadInput(f"output: {PLAN_KEY} disappeared while it was read; expected nobody to change the output")
     _check_same_job(plan, input_uri=input_uri, recipe=recipe)
     return plan
+
+
+def _check_conditions(store: Store) -> None:
+    """Refuse storage that lets two workers create one name: both would believe that they have published a unit."""
+    store.create(_PROBE_KEY, b"first")
+    if store.create(_PROBE_KEY, b"second"):
+        raise BadInput(
+            f"output: {_PROBE_KEY} was created twice; expected storage that honours If-None-Match on writes, or a file "
+            "system whose link(2) fails where the name exists"
+        )
 
 
 def _check_same_job(plan: Plan, *, input_uri: str, recipe: Recipe) -> None:

@@ -97,6 +97,22 @@ def test_a_plan_that_is_none_is_refused(tmp_path: Path, source: AudioFolder) -> 
         ensure_plan(store, source, RECIPE)
 
 
+class CarelessStore(LocalStore):
+    """Ignores the condition of a write, as some servers do."""
+
+    def create(self, key: str, data: bytes) -> bool:
+        """Put a blob over whatever is there."""
+        self.replace(key, data)
+        return True
+
+
+def test_storage_on_which_two_can_create_one_name_is_refused(tmp_path: Path, source: AudioFolder) -> None:
+    store = CarelessStore(tmp_path / "out")
+    with pytest.raises(BadInput, match="created twice; expected storage that honours If-None-Match"):
+        ensure_plan(store, source, RECIPE)
+    assert store.get("plan.json") is None
+
+
 def test_an_input_without_recordings_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("nothing to hear")
     with pytest.raises(BadInput, match="no recordings"):
