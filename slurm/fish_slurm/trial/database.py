@@ -59,6 +59,8 @@ def _start_mariadb(plan: TrialPlan) -> None:
             "--innodb-buffer-pool-size=32M",
         ],
         start_new_session=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,  # its log has it too
     )
     accounts = "CREATE USER slurm@'127.0.0.1' IDENTIFIED BY 'trial'; GRANT ALL ON slurm_acct_db.* TO slurm@'127.0.0.1';"
     _retry(lambda: _sql(str(socket), accounts), timeout_s=30)
