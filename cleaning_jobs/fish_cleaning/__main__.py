@@ -1,4 +1,4 @@
-"""`fish-clean`, also `python -m fish_cleaning`: run, verify, plan, make-corpus."""
+"""`fish-clean`, also `python -m fish_cleaning`: run, verify, tidy, plan, make-corpus."""
 
 # Told to stop, a worker leaves with the right status from its first moments on; and commands load what they need when they
 # run, because a worker is started and stopped all day.
@@ -109,6 +109,21 @@ def verify(
             print(f"{name:>18}  {value}")
         print("The output is complete and intact." if verdict.is_good else "The output is NOT complete and intact.")
     raise typer.Exit(ExitCode.DONE if verdict.is_good else ExitCode.FAILED)
+
+
+@app.command()
+def tidy(
+    output: Output,
+    older_than: Annotated[float, typer.Option(min=1.0, help="Hours since it was written.")] = 24.0,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be deleted.")] = False,
+) -> None:
+    """Delete what an output does not need any more: shards of beaten workers, journals and leases of published units."""
+    from fish_cleaning.locations import open_store
+    from fish_cleaning.tidy import tidy as tidy_output
+
+    with _errors_explained():
+        tidied = tidy_output(open_store(output), older_than_s=older_than * 3600, is_rehearsal=dry_run)
+    print(f"{tidied.blobs} files, {tidied.size_bytes / 1e6:.1f} MB {'would be' if dry_run else 'were'} deleted")
 
 
 @app.command()

@@ -21,7 +21,7 @@ from fish_cleaning.network_thread import wait_for
 from fish_cleaning.storage_faults import STORAGE_ERRORS, Fault, FaultKind, Garbled, fault_of
 
 if TYPE_CHECKING:  # declared in stubs only
-    from obstore import PutMode
+    from obstore import ObjectMeta, PutMode
     from obstore.store import S3Config
 
 Result = TypeVar("Result")
@@ -60,6 +60,7 @@ class Listed:
     key: str
     e_tag: str
     size_bytes: int
+    written_at_s: float
 
 
 class Bucket:
@@ -82,17 +83,17 @@ class Bucket:
 
     def get_all(self, keys: Iterable[str]) -> list[Blob | None]:
         """Return many objects at once, in the order of their names."""
+        return wait_for(_a_few_at_once(self._read, keys))
 
-        async def read_all() -> list[Blob | None]:
-            slots = asyncio.Semaphore(_PARALLEL_REQUESTS)
+    def delete_all(self, keys: Iterable[str]) -> None:
+        """Delete many objects; those that are gone already are no error."""
 
-            async def read(key: str) -> Blob | None:
-                async with slots:
-                    return await self._read(key)
+        async def delete(key: str) -> None:
+            await self._asked(
+                key, lambda _: obstore.delete_async(self._objects, key), attempt_s=self._patience.attempt_s
+            )
 
-            return await asyncio.gather(*(read(key) for key in keys))
-
-        return wait_for(read_all())
+        wait_for(_a_few_at_once(delete, keys))
 
     def folder(self, prefix: str) -> list[str]:
         """Return the last parts of the names directly below a prefix, of objects and of folders, sorted."""
@@ -109,7 +110,7 @@ class Bucket:
 
         async def ask(_: bool) -> list[Listed]:
             found = await obstore.list(self._objects).collect_async()
-            return [Listed(key=meta["path"], e_tag=meta["e_tag"] or "", size_bytes=meta["size"]) for meta in found]
+            return [_listed(meta) for meta in found]
 
         return wait_for(self._asked("", ask, attempt_s=self._patience.total_s))
 
@@ -212,6 +213,21 @@ class Bucket:
                 return StoreFailed(
                     f"{place}: {fault.text}; everything committed so far is safe, start again to continue"
                 )
+
+
+async def _a_few_at_once(request: Callable[[str], Awaitable[Result]], keys: Iterable[str]) -> list[Result]:
+    slots = asyncio.Semaphore(_PARALLEL_REQUESTS)
+
+    async def take_turn(key: str) -> Result:
+        async with slots:
+            return await request(key)
+
+    return await asyncio.gather(*(take_turn(key) for key in keys))
+
+
+def _listed(meta: "ObjectMeta") -> Listed:
+    written_at_s = meta["last_modified"].timestamp()
+    return Listed(key=meta["path"], e_tag=meta["e_tag"] or "", size_bytes=meta["size"], written_at_s=written_at_s)
 
 
 def connect(bucket: str, prefix: str, *, endpoint: str | None) -> Bucket:

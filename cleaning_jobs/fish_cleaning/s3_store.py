@@ -1,7 +1,9 @@
 """The output in a bucket of an S3-compatible server that knows conditional writes (If-None-Match, If-Match)."""
 
+from collections.abc import Iterable
+
 from fish_cleaning.object_storage import Bucket
-from fish_cleaning.store import AppendOnly
+from fish_cleaning.store import AppendOnly, Written
 
 
 class S3Store:
@@ -46,6 +48,16 @@ class S3Store:
         """Return what was appended to a file. Each object was put after the one before it, so there are no gaps."""
         parts = self._bucket.get_all(f"{key}/{name}" for name in self._bucket.folder(key))
         return b"".join(part.data for part in parts if part is not None)
+
+    def written(self) -> dict[str, Written]:
+        """Return all objects."""
+        return {
+            found.key: Written(at_s=found.written_at_s, size_bytes=found.size_bytes) for found in self._bucket.walk()
+        }
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """Delete objects."""
+        self._bucket.delete_all(keys)
 
     def hasten(self) -> None:
         """Wait for the network only for a moment from now on."""

@@ -4,14 +4,17 @@ import errno
 import fcntl
 import os
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
 from fish_cleaning.errors import BadInput, StoreFailed
 
 _TEMPORARY: Final = ".tmp"
+_LOCK: Final = ".lock"
 _UNUSABLE: Final = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ENOENT)
 
 
@@ -30,6 +33,14 @@ class AppendOnly(Protocol):
 
     def close(self) -> None:
         """Let go of the file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """When a blob was last written, by the storage's own clock, and how big it is."""
+
+    at_s: float
+    size_bytes: int
 
 
 class Store(Protocol):
@@ -61,6 +72,12 @@ class Store(Protocol):
 
     def appended(self, key: str) -> bytes:
         """Return what was appended to a file, as far as it can be seen; nothing where there is none."""
+
+    def written(self) -> dict[str, Written]:
+        """Return all blobs, files that grow with their parts, and what writers that died have left beside them."""
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """Delete blobs; those that are gone already are no error."""
 
     def hasten(self) -> None:
         """Wait for no network any more, or only for a moment: the process is leaving."""
@@ -106,7 +123,7 @@ class LocalStore:
 
     def swap(self, key: str, data: bytes, *, expected: bytes | None) -> bool:
         """Put a blob in place of that one, under a lock that a killed process gives back."""
-        with self._staged(key, data, durable=True) as (staged, target), _lock(staged.with_name("swap.lock")) as is_held:
+        with self._staged(key, data, durable=True) as (staged, target), _lock(self.root / _LOCK) as is_held:
             if not is_held or self.get(key) != expected:
                 return False
             staged.replace(target)
@@ -130,6 +147,24 @@ class LocalStore:
     def appended(self, key: str) -> bytes:
         """Return what was appended to a file."""
         return self.get(key) or b""
+
+    def written(self) -> dict[str, Written]:
+        """Return all files below the folder."""
+        found = {}
+        with _explained(self.root):
+            for path in self.root.rglob("*"):
+                with suppress(FileNotFoundError):  # a staged file that is in its place by now
+                    status = path.stat()
+                    if stat.S_ISREG(status.st_mode):
+                        key = path.relative_to(self.root).as_posix()
+                        found[key] = Written(at_s=status.st_mtime, size_bytes=status.st_size)
+        return found
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """Delete files."""
+        for key in keys:
+            with _explained(self.root / key):
+                (self.root / key).unlink(missing_ok=True)
 
     def hasten(self) -> None:
         """Do nothing: what a folder owes before leaving takes milliseconds."""

@@ -1,7 +1,7 @@
 """A worker dies before, in the middle of and after each of its writes; the next one finishes the job and nothing shows."""
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from itertools import count
 from pathlib import Path
@@ -19,7 +19,7 @@ from fish_cleaning.s3_store import S3Store
 from fish_cleaning.source import AudioFolder
 from fish_cleaning.steps.chain import StepConfigs
 from fish_cleaning.stopping import StopRequest
-from fish_cleaning.store import AppendOnly, LocalStore, Store
+from fish_cleaning.store import AppendOnly, LocalStore, Store, Written
 from fish_cleaning.tally import Tally
 from fish_cleaning.verify import verify
 
@@ -92,6 +92,14 @@ class MortalStore:
     def appended(self, key: str) -> bytes:
         """Return what was appended to a file."""
         return self._behind.appended(key)
+
+    def written(self) -> dict[str, Written]:
+        """Return all blobs."""
+        return self._behind.written()
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """Delete blobs."""
+        self._behind.delete(keys)
 
     def hasten(self) -> None:
         """Hurry."""

@@ -129,6 +129,15 @@ def test_many_appends_come_back_in_their_order(store: Store) -> None:
     file.close()
 
 
+def test_deleted_blobs_are_gone_and_all_others_are_listed_with_their_size(store: Store) -> None:
+    for key in ("plan.json", "shards/a.tar", "shards/b.tar"):
+        store.create(key, key.encode())
+    before = store.written()
+    store.delete(["shards/a.tar", "shards/none.tar"])
+    assert {key: blob.size_bytes for key, blob in store.written().items()} == {"plan.json": 9, "shards/b.tar": 12}
+    assert before["plan.json"].at_s <= before["shards/b.tar"].at_s
+
+
 def test_leaving_still_makes_durable_what_can_be_at_once(store: Store) -> None:
     file = store.appendable("journals/unit.1")
     file.append(b"one")
