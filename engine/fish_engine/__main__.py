@@ -53,6 +53,10 @@ def serve(
     max_streams: Annotated[int | None, typer.Option(help="Streams made at the same time; default: 16.")] = None,
     max_queued: Annotated[int | None, typer.Option(help="Streams that may wait for a place; default: 64.")] = None,
     device: Annotated[str | None, typer.Option(help="cpu, or a CUDA device; default: cpu.")] = None,
+    api_keys_file: Annotated[Path | None, typer.Option(help="Keys that clients must bring, one a line.")] = None,
+    voices: Annotated[
+        Path | None, typer.Option(help="Folder that keeps voices; default: until the process ends.")
+    ] = None,
 ) -> None:
     """Serve speech over HTTP. Every option, and a few more, can be set as FISH_ENGINE_… in the environment."""
     from pydantic import ValidationError  # noqa: PLC0415

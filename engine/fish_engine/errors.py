@@ -23,3 +23,19 @@ class Overloaded(EngineError):  # noqa: N818
 
 class Draining(EngineError):  # noqa: N818
     """The engine is about to stop and takes no new requests."""
+
+
+class Unauthorized(EngineError):  # noqa: N818
+    """A client brought no key, or one that is not known."""
+
+
+class UnknownVoice(BadRequest):
+    """There is no voice with this id."""
+
+
+class VoiceExists(BadRequest):
+    """There is a voice with this id already."""
+
+
+class ExposedWithoutKeys(EngineError):  # noqa: N818
+    """The server would speak for anybody on the internet."""

@@ -1,21 +1,27 @@
 """Routes, and the one shape of their errors: exactly {"status", "message"}, because clients break on anything else."""
 
 import time
-from collections.abc import Mapping
+from typing import Final
 
 from fastapi import FastAPI, Request, WebSocket
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
 from fish_contracts.reports import LOAD_PATH, LoadReport
-from fish_engine.errors import Draining, EngineError, Overloaded
+from fish_engine.errors import Draining, EngineError
 from fish_engine.server.body import parse, read_bytes
+from fish_engine.server.errors_http import error_response, plain_error
 from fish_engine.server.live import LiveSocket
 from fish_engine.server.live_session import LIVE_ROUTE
+from fish_engine.server.model_api import add_model_routes
+from fish_engine.server.openai_api import OPENAI_ROUTE, add_openai_routes
+from fish_engine.server.reference_api import add_reference_routes
 from fish_engine.server.response import ROUTE, Delivery, SpeechResponse
 from fish_engine.server.schemas import TTSBody
-from fish_engine.server.studio import Studio, status_of
+from fish_engine.server.studio import Studio
 from fish_engine.service import Service
+
+_SPEECH_ROUTES: Final = (ROUTE, OPENAI_ROUTE)
 
 
 def create_app(studio: Studio) -> FastAPI:
@@ -23,6 +29,9 @@ def create_app(studio: Studio) -> FastAPI:
     app = FastAPI(title="fish-tts engine", openapi_url=None)
     _add_health(app, studio.service)
     _add_errors(app, studio)
+    add_openai_routes(app, studio)
+    add_model_routes(app, studio)
+    add_reference_routes(app, studio)
 
     @app.post(ROUTE)
     async def speak(request: Request) -> Response:
@@ -31,7 +40,9 @@ def create_app(studio: Studio) -> FastAPI:
         raw = await read_bytes(request.stream(), limit=studio.max_body_bytes)
         body = parse(raw, request.headers.get("content-type", ""), TTSBody)
         studio.check_length(body.text)
-        delivery = Delivery(sounding=body.sounding(), is_streamed=body.streaming, requested_at_s=requested_at_s)
+        delivery = Delivery(
+            route=ROUTE, sounding=body.sounding(), is_streamed=body.streaming, requested_at_s=requested_at_s
+        )
         return SpeechResponse(await studio.narration(body), body.text, delivery, studio.metrics)
 
     @app.websocket(LIVE_ROUTE)
@@ -41,7 +52,7 @@ def create_app(studio: Studio) -> FastAPI:
             studio.service.check_door()
         except EngineError as error:
             studio.count_rejection(error)
-            await socket.send_denial_response(_engine_error(error))
+            await socket.send_denial_response(error_response(LIVE_ROUTE, error))
         else:
             await LiveSocket(socket, studio).run()
 
@@ -75,26 +86,17 @@ def _add_health(app: FastAPI, service: Service) -> None:
 def _add_errors(app: FastAPI, studio: Studio) -> None:
     async def on_engine_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, EngineError)
-        if request.url.path == ROUTE:
+        if request.url.path in _SPEECH_ROUTES:
             studio.count_rejection(error)
-        return _engine_error(error)
+        return error_response(request.url.path, error)
 
-    async def on_http_error(_: Request, error: Exception) -> Response:
+    async def on_http_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        return _error(error.status_code, error.detail, error.headers)
+        return plain_error(request.url.path, error.status_code, error.detail, error.headers)
 
-    async def on_bug(_: Request, __: Exception) -> Response:
-        return _error(500, "internal error")
+    async def on_bug(request: Request, __: Exception) -> Response:
+        return plain_error(request.url.path, 500, "internal error")
 
     app.add_exception_handler(EngineError, on_engine_error)
     app.add_exception_handler(HTTPException, on_http_error)
     app.add_exception_handler(Exception, on_bug)
-
-
-def _engine_error(error: EngineError) -> Response:
-    headers = {"retry-after": str(error.retry_after_s)} if isinstance(error, Overloaded) else None
-    return _error(status_of(error), str(error), headers)
-
-
-def _error(status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
-    return JSONResponse({"status": status, "message": message}, status_code=status, headers=headers)

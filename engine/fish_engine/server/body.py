@@ -42,10 +42,10 @@ def parse(body: bytes, content_type: str, record: type[Record]) -> Record:
         UnsupportedBody: neither JSON nor msgpack.
         BadRequest: not readable, or a field that is missing, of the wrong type or out of range, named with its value.
     """
-    decoded = _decoded(body, content_type)
-    if not isinstance(decoded, dict):
-        raise BadRequest(f"the body must be one object with the field text, found {type(decoded).__name__}")
-    return checked(decoded, record)
+    fields = decoded(body, content_type)
+    if not isinstance(fields, dict):
+        raise BadRequest(f"the body must be one object with the field text, found {type(fields).__name__}")
+    return checked(fields, record)
 
 
 def checked(fields: Mapping[str, object], record: type[Record]) -> Record:
@@ -56,7 +56,8 @@ def checked(fields: Mapping[str, object], record: type[Record]) -> Record:
         raise BadRequest("; ".join(_sentence(fault) for fault in error.errors(include_url=False))) from error
 
 
-def _decoded(body: bytes, content_type: str) -> object:
+def decoded(body: bytes, content_type: str) -> object:
+    """Return what the body holds, or raise as `parse` does."""
     kind = content_type.partition(";")[0].strip().lower()
     try:
         if kind in _MSGPACK:

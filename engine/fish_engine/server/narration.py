@@ -25,6 +25,9 @@ class Narration:
     """
 
     def __init__(self, service: Service, speaker: Speaker) -> None:
+        self.positions_read = 0
+        """Columns of all prompts."""
+        self.frames_made = 0
         self._service = service
         self._speaker = speaker
         self._loop = asyncio.get_running_loop()
@@ -66,6 +69,7 @@ class Narration:
         """
         speech = self._speaker.speech(part, index=self._index, before=self._before)
         self._request_id = self._service.submit(speech, self._on_event, is_continuation=is_continuation)
+        self.positions_read += len(speech.prompt)
         while isinstance(event := await self._events.get(), Audio):
             yield event.samples.numpy()
         self._request_id = None
@@ -75,6 +79,7 @@ class Narration:
 
     def _follow(self, part: str, ending: Finished) -> None:
         self._index += 1
+        self.frames_made += ending.codes.shape[1]
         self._before = Turn(text=part, codes=ending.codes)
 
     def _on_event(self, event: Event) -> None:

@@ -22,6 +22,7 @@ ROUTE: Final = "/v1/tts"
 class Delivery:
     """How a client wants its sound, and from when it waits for it."""
 
+    route: str
     sounding: Sounding
     is_streamed: bool
     requested_at_s: float
@@ -39,23 +40,23 @@ class SpeechResponse(Response):
         encoding = delivery.sounding.encoding
         self.status_code = 200
         self.background = None
-        self.media_type = encoding.format.media_type
+        self.media_type = self.media_type or encoding.format.media_type
         self.init_headers(
             {
                 "content-disposition": f"attachment; filename=audio.{encoding.format.name}",
                 "x-sample-rate": str(encoding.rate_hz),
             }
         )
-        self._narration = narration
+        self.narration = narration
         self._text = text
         self._delivery = delivery
         self._metrics = metrics
         self._writer = SoundWriter(delivery.sounding, source_rate_hz=narration.sample_rate_hz)
-        self._is_begun = False
+        self.is_begun = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send until the end, or until the client has left."""
-        async with self._narration:
+        async with self.narration:
             sending = asyncio.create_task(self._send(send))
             leaving = asyncio.create_task(_disconnect(receive))
             try:
@@ -63,7 +64,7 @@ class SpeechResponse(Response):
                 if sending.done():
                     sending.result()
                 else:
-                    self._metrics.cancelled.labels("after_audio" if self._is_begun else "before_audio").inc()
+                    self._metrics.cancelled.labels("after_audio" if self.is_begun else "before_audio").inc()
             finally:
                 sending.cancel()
                 leaving.cancel()
@@ -71,14 +72,16 @@ class SpeechResponse(Response):
 
     async def _send(self, send: Send) -> None:
         async for body in self._pieces() if self._delivery.is_streamed else self._whole():
-            if not self._is_begun:
-                self._is_begun = True
+            if not self.is_begun:
+                self.is_begun = True
                 await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-                self._metrics.first_audio_s.labels(ROUTE).observe(time.monotonic() - self._delivery.requested_at_s)
+                self._metrics.first_audio_s.labels(self._delivery.route).observe(
+                    time.monotonic() - self._delivery.requested_at_s
+                )
             await send({"type": "http.response.body", "body": body, "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
         took_s = time.monotonic() - self._delivery.requested_at_s
-        self._metrics.real_time_factor.labels(ROUTE).observe(took_s / self._writer.sound_s)
+        self._metrics.real_time_factor.labels(self._delivery.route).observe(took_s / self._writer.sound_s)
 
     async def _pieces(self) -> AsyncIterator[bytes]:
         """Yield the file as it is made."""
@@ -90,14 +93,14 @@ class SpeechResponse(Response):
 
     async def _samples(self) -> AsyncIterator[Samples]:
         """Yield the sound of every part of the text, or a moment of silence where it has nothing to say."""
-        segmenter = Segmenter(limit_chars=self._narration.part_chars)
+        segmenter = Segmenter(limit_chars=self.narration.part_chars)
         parts = [*segmenter.add(self._text), *segmenter.flush()]
         is_silent = True
-        async for samples in recital(self._narration, parts):
+        async for samples in recital(self.narration, parts):
             is_silent = False
             yield samples
         if is_silent:
-            yield silence(self._narration.sample_rate_hz)
+            yield silence(self.narration.sample_rate_hz)
 
     async def _whole(self) -> AsyncIterator[bytes]:
         """Yield the file in one piece of known length."""

@@ -6,7 +6,7 @@ be heard, with what it can do instead.
 
 import base64
 import binascii
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
@@ -24,7 +24,9 @@ def _bytes_of(value: object) -> object:
         raise ValueError("expected bytes (msgpack) or base64 text (JSON)") from error
 
 
-class _Body(BaseModel):
+class Body(BaseModel):
+    """What all bodies have in common: types are not converted, nulls and unknown fields are ignored."""
+
     model_config = ConfigDict(strict=True, extra="ignore", allow_inf_nan=False, frozen=True)
 
     @model_validator(mode="before")
@@ -34,14 +36,14 @@ class _Body(BaseModel):
         return {key: item for key, item in value.items() if item is not None} if isinstance(value, dict) else value
 
 
-class ReferenceBody(_Body):
+class ReferenceBody(Body):
     """A recording of a voice, and what is said in it."""
 
     audio: Annotated[bytes, BeforeValidator(_bytes_of)]
     text: str
 
 
-class ProsodyBody(_Body):
+class ProsodyBody(Body):
     """How to say it."""
 
     speed: float = Field(default=1.0, ge=0.5, le=2.0)
@@ -50,7 +52,7 @@ class ProsodyBody(_Body):
     normalize_loudness: bool = True
 
 
-class SpeechFields(_Body):
+class SpeechFields(Body):
     """How to speak; the text may come later."""
 
     text: str = ""
@@ -64,6 +66,7 @@ class SpeechFields(_Body):
     references: list[ReferenceBody | list[ReferenceBody]] = Field(default_factory=list, max_length=8)
     """One voice for each speaker; a list in the list is several recordings of the same speaker."""
     reference_id: str | list[str] | None = None
+    """A voice that is kept here, or one for each speaker; wins over `references`."""
     temperature: float = Field(default=0.7, ge=0.0, le=1.0)
     """0 is greedy."""
     top_p: float = Field(default=0.7, ge=0.0, le=1.0)
@@ -91,14 +94,6 @@ class SpeechFields(_Body):
         }
         encoding = chosen_encoding(self.format, rate_hz=self.sample_rate, bit_rate_bps=bit_rates.get(self.format))
         return Sounding(encoding=encoding, speed=self.prosody.speed, gain=10 ** (self.prosody.volume / 20))
-
-    @model_validator(mode="after")
-    def _no_stored_voices(self) -> Self:
-        if self.reference_id:
-            raise ValueError(
-                f"reference_id: there is no voice {self.reference_id!r} here; send its recording in references"
-            )
-        return self
 
 
 class TTSBody(SpeechFields):

@@ -1,11 +1,15 @@
 """The process: load, listen, and leave in order."""
 
 import asyncio
+import atexit
 import contextlib
+import shutil
 import signal
 import socket
 import sys
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from types import FrameType
 from typing import Final, NoReturn
 
@@ -15,11 +19,13 @@ from prometheus_client import start_http_server
 from fish_contracts.exit_codes import ExitCode
 from fish_engine.errors import EngineError
 from fish_engine.loading import EngineConfig, LoadedEngine, load_engine
+from fish_engine.server.access import KeyGate, SingleSlashes, check_exposure, read_keys
 from fish_engine.server.app import create_app
 from fish_engine.server.settings import ServeSettings
 from fish_engine.server.studio import Studio
 from fish_engine.service import Service
 from fish_engine.telemetry import EngineMetrics
+from fish_engine.voices.library import VoiceLibrary
 from fish_engine.voices.references import ReferenceEncoder
 
 _SMALLEST_VOICE_PARAMETERS: Final = 50_000_000
@@ -55,8 +61,13 @@ def serve(settings: ServeSettings) -> ExitCode:
     try:
         # Bound before loading, so that a port in use is known at once; not listening, so that nobody waits at a closed door.
         listener = _bound_socket(settings.host, settings.port)
+        keys = read_keys(settings.api_keys_file) if settings.api_keys_file else frozenset[str]()
+        check_exposure(listener.getsockname()[0], has_keys=bool(keys))
         metrics = EngineMetrics()
         loaded = load_engine(_engine_config(settings), metrics)
+        folder = settings.voices or _temporary_folder()
+        references = ReferenceEncoder(loaded.codec, folder=folder / "codes")
+        library = VoiceLibrary(folder / "voices")
         _start_metrics(settings, metrics)
     except (EngineError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
@@ -68,15 +79,17 @@ def serve(settings: ServeSettings) -> ExitCode:
             loaded=loaded,
             service=service,
             metrics=metrics,
-            voices=ReferenceEncoder(loaded.codec),
+            references=references,
+            library=library,
             max_text_chars=settings.max_text_chars,
             max_body_bytes=settings.max_body_mib * 2**20,
         )
     )
+    guarded = SingleSlashes(KeyGate(app, keys) if keys else app)
     listener.listen()  # so that whoever reads the next line can connect
     print(_description(loaded, settings), file=sys.stderr, flush=True)
     server_config = uvicorn.Config(
-        app,
+        guarded,
         loop="uvloop",
         ws="websockets-sansio",
         ws_max_size=settings.max_body_mib * 2**20,
@@ -105,6 +118,13 @@ def _bound_socket(host: str, port: int) -> socket.socket:
         listener.close()
         raise _cannot_listen(host, port, "--port", error) from error
     return listener
+
+
+def _temporary_folder() -> Path:
+    """Return a folder that is gone when the process ends."""
+    folder = tempfile.mkdtemp(prefix="fish-voices-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
 
 
 def _start_metrics(settings: ServeSettings, metrics: EngineMetrics) -> None:
@@ -138,4 +158,6 @@ def _description(loaded: LoadedEngine, settings: ServeSettings) -> str:
     )
     if parameters < _SMALLEST_VOICE_PARAMETERS:
         line += "; these are the random weights of a test checkpoint: right mathematics, noise as sound"
+    if settings.api_keys_file is None:
+        line += "; no keys are set, so whoever reaches this address may speak"
     return line

@@ -31,3 +31,7 @@ class ServeSettings(BaseSettings):
     """Memory for keys and values; less is taken where every stream can have its longest context with less."""
     max_text_chars: int = Field(default=20_000, ge=1)
     max_body_mib: int = Field(default=25, ge=1)
+    api_keys_file: Path | None = None
+    """Keys that clients must bring, one a line."""
+    voices: Path | None = None
+    """Folder of stored voices and of the codes of recordings; without one they are kept until the process ends."""

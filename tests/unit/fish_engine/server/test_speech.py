@@ -12,17 +12,23 @@ from fish_engine.errors import BadRequest
 from fish_engine.model.prompt import Turn
 from fish_engine.server import speech
 from fish_engine.server.schemas import TTSBody
+from fish_engine.voices.library import Voice, VoiceLibrary
 from fish_engine.voices.references import ReferenceEncoder
 
 
 @pytest.fixture(scope="module")
-def loaded(model, codec, prompts):
+def library(tmp_path_factory):
+    return VoiceLibrary(tmp_path_factory.mktemp("voices"))
+
+
+@pytest.fixture(scope="module")
+def loaded(model, codec, prompts, library):
     """What preparing a request needs of a loaded engine."""
-    return SimpleNamespace(model=model, codec=codec, prompts=prompts)
+    return SimpleNamespace(model=model, codec=codec, prompts=prompts, library=library)
 
 
 def prepare(body, loaded):
-    return speech.prepare(body, loaded, ReferenceEncoder(loaded.codec))
+    return speech.prepare(body, loaded, ReferenceEncoder(loaded.codec), loaded.library)
 
 
 def body(**fields):
@@ -95,3 +101,15 @@ def test_codes_of_a_reference_stand_in_the_prompt(loaded, codec):
     spoken = prompt[prompt[:, 0] >= begin]
     assert torch.equal(spoken[:, 1:], codes.T)
     assert torch.equal(spoken[:, 0] - begin, codes[0])
+
+
+def test_a_stored_voice_is_a_reference_by_its_id_and_a_list_of_ids_is_a_list_of_speakers(loaded, library):
+    recordings = {"ann": a_recording(220), "bob": a_recording(330)}
+    for name, recording in recordings.items():
+        texts = (f"said by {name}",)
+        library.add(Voice(voice_id=name, title=name, texts=texts, created_at="", updated_at=""), [recording])
+    sent = [{"audio": recording, "text": f"said by {name}"} for name, recording in recordings.items()]
+    by_id = prepare(body(reference_id=["ann", "bob"]), loaded).speech("Hi.").prompt
+    assert torch.equal(by_id, prepare(body(references=sent), loaded).speech("Hi.").prompt)
+    with pytest.raises(BadRequest, match="there is no voice 'eve' here"):
+        prepare(body(reference_id="eve"), loaded)

@@ -19,6 +19,7 @@ class CountingCodec:
         self.config = codec.config
         self.encoded = 0
         self._codec = codec
+        self.state_dict = codec.state_dict
 
     def encode(self, sound):
         self.encoded += 1
@@ -66,3 +67,18 @@ def test_what_cannot_be_read_is_refused_every_time(counting):
         with pytest.raises(BadRequest, match="cannot be read"):
             encoder.codes(b"no sound")
     assert counting.encoded == 0
+
+
+def test_a_later_process_finds_the_codes_and_encodes_nothing(counting, tmp_path):
+    first = ReferenceEncoder(counting, folder=tmp_path).codes(a_recording())
+    again = ReferenceEncoder(counting, folder=tmp_path).codes(a_recording())
+    assert torch.equal(first, again)
+    assert counting.encoded == 1
+
+
+def test_a_broken_file_of_codes_is_as_good_as_none(counting, tmp_path):
+    first = ReferenceEncoder(counting, folder=tmp_path).codes(a_recording())
+    for file in tmp_path.rglob("*.npy"):
+        file.write_bytes(b"half")
+    assert torch.equal(ReferenceEncoder(counting, folder=tmp_path).codes(a_recording()), first)
+    assert counting.encoded == 2
