@@ -5,16 +5,94 @@ import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Self, TypeAlias
+from typing import Final, Self, TypeVar
 
 import httpx
 import yaml
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
 
 from fish_contracts.labels import API_GROUP, API_VERSION, DRAINING, WORK_CLASS
 
-Json: TypeAlias = Mapping[str, Any]
-
 _OWN_RESOURCES: Final = f"/apis/{API_GROUP}/{API_VERSION}/namespaces/default"
+
+
+class _Object(BaseModel):
+    """JSON as the API writes it; what the demo does not show is ignored."""
+
+    model_config = ConfigDict(alias_generator=to_camel, frozen=True, extra="ignore")
+
+
+class Load(_Object):
+    """Streams over all engines."""
+
+    streams: int = 0
+    queued: int = 0
+
+
+class Decision(_Object):
+    """One change of the number of engines."""
+
+    from_replicas: int
+    to_replicas: int
+    reason: str
+    message: str
+
+
+class Reclaim(_Object):
+    """One GPU that went from cleaning to speech, and how long each stage of that took, in seconds."""
+
+    total_seconds: float
+    stages: Mapping[str, float]
+
+
+class VoiceStatus(_Object):
+    """Status of a TTSDeployment; all zero until the operator has written it."""
+
+    ready_replicas: int = 0
+    desired_replicas: int = 0
+    load: Load = Load()
+    decisions: tuple[Decision, ...] = ()
+    reclaims: tuple[Reclaim, ...] = ()
+
+
+class Evictions(_Object):
+    """Cleaning workers that were made to stop."""
+
+    total: int = 0
+
+
+class CleaningStatus(_Object):
+    """Status of a CleaningJob; all zero until the operator has written it."""
+
+    percent: float = 0
+    evictions: Evictions = Evictions()
+
+
+class _Condition(_Object):
+    type: str
+    status: str
+
+
+class _PodStatus(_Object):
+    pod_ip: str | None = Field(default=None, alias="podIP")
+    phase: str = "Pending"
+    conditions: tuple[_Condition, ...] = ()
+
+
+class _PodMetadata(_Object):
+    name: str
+    labels: Mapping[str, str] = {}
+    deletion_timestamp: str | None = None
+
+
+class _PodObject(_Object):
+    metadata: _PodMetadata
+    status: _PodStatus = _PodStatus()
+
+
+class _PodList(_Object):
+    items: tuple[_PodObject, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,17 +112,15 @@ class Pod:
         return self.is_ready and not self.is_leaving and DRAINING not in self.labels and self.address is not None
 
     @classmethod
-    def from_json(cls, raw: Json) -> Self:
+    def from_object(cls, pod: _PodObject) -> Self:
         """Read the API's form."""
-        status = raw.get("status", {})
-        conditions = status.get("conditions", [])
         return cls(
-            name=raw["metadata"]["name"],
-            labels=raw["metadata"].get("labels", {}),
-            address=status.get("podIP"),
-            phase=status.get("phase", "Pending"),
-            is_ready=any(one["type"] == "Ready" and one["status"] == "True" for one in conditions),
-            is_leaving="deletionTimestamp" in raw["metadata"],
+            name=pod.metadata.name,
+            labels=pod.metadata.labels,
+            address=pod.status.pod_ip,
+            phase=pod.status.phase,
+            is_ready=any(one.type == "Ready" and one.status == "True" for one in pod.status.conditions),
+            is_leaving=pod.metadata.deletion_timestamp is not None,
         )
 
 
@@ -64,6 +140,9 @@ def connect(kubeconfig: Path) -> httpx.AsyncClient:
     )
 
 
+Status = TypeVar("Status", VoiceStatus, CleaningStatus)
+
+
 @dataclass(frozen=True, slots=True)
 class KubeReader:
     """Read-only access to the objects that the demo shows."""
@@ -72,21 +151,30 @@ class KubeReader:
 
     async def pods(self, *, namespace: str, selector: str = "") -> Sequence[Pod]:
         """List the pods of a namespace."""
-        listing = await self._get(f"/api/v1/namespaces/{namespace}/pods", labelSelector=selector)
-        return [Pod.from_json(item) for item in listing["items"]]
+        body = await self._get(f"/api/v1/namespaces/{namespace}/pods", labelSelector=selector)
+        return [Pod.from_object(item) for item in _PodList.model_validate_json(body).items]
 
     async def work_pods(self) -> Sequence[Pod]:
         """List engines and cleaning workers."""
         return await self.pods(namespace="default", selector=WORK_CLASS)
 
-    async def status_of(self, plural: str, name: str) -> Json:
-        """Return the status of one of our custom resources; empty until the operator has written it."""
-        found = await self._get(f"{_OWN_RESOURCES}/{plural}/{name}")
-        status: Json = found.get("status", {})
-        return status
+    async def voice(self, name: str) -> VoiceStatus:
+        """Return the status of a TTSDeployment."""
+        return _status(VoiceStatus, await self._get(f"{_OWN_RESOURCES}/ttsdeployments/{name}"))
 
-    async def _get(self, path: str, **parameters: str) -> Json:
+    async def cleaning(self, name: str) -> CleaningStatus:
+        """Return the status of a CleaningJob."""
+        return _status(CleaningStatus, await self._get(f"{_OWN_RESOURCES}/cleaningjobs/{name}"))
+
+    async def _get(self, path: str, **parameters: str) -> bytes:
         response = await self.client.get(path, params=parameters)
         response.raise_for_status()
-        body: Json = response.json()
-        return body
+        return response.content
+
+
+class _Resource(_Object):
+    status: Mapping[str, object] = {}
+
+
+def _status(kind: type[Status], body: bytes) -> Status:
+    return kind.model_validate(_Resource.model_validate_json(body).status)

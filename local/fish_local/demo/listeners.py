@@ -15,6 +15,8 @@ WAV_HEADER_BYTES: Final = 44
 RETRY_DELAY_S: Final = 0.2
 # A stream may queue behind a whole burst while engines start on two busy cores.
 TIMEOUT: Final = httpx.Timeout(120, connect=2)
+# An engine that is full or on its way out says so, and another one may take the stream.
+TURNED_AWAY: Final = frozenset({httpx.codes.TOO_MANY_REQUESTS, httpx.codes.SERVICE_UNAVAILABLE})
 # Random weights end a stream whenever they like; the cap keeps one listener from holding a slot for minutes.
 MAX_FRAMES: Final = 128
 
@@ -29,7 +31,7 @@ SENTENCES: Final = (
 
 @dataclass(slots=True)
 class Tally:
-    """What the listeners met. `cut` counts streams that broke after they had been accepted: it must stay zero."""
+    """What the listeners met. `cut` counts streams that an engine took and did not finish: it must stay zero."""
 
     finished: int = 0
     cut: int = 0
@@ -83,20 +85,19 @@ class Crowd:
             await asyncio.sleep(RETRY_DELAY_S)
 
     async def _stream(self, base_url: str, text: str, seed: int, asked_at_s: float) -> bool:
-        """Run one request; return whether it was accepted."""
+        """Run one request; return whether an engine took it: once it did, it counts as heard or as cut, queued or not."""
         body = {"text": text, "format": "wav", "streaming": True, "seed": seed, "max_new_tokens": MAX_FRAMES}
-        accepted = False
         try:
             async with self.client.stream("POST", f"{base_url}/v1/tts", json=body, timeout=TIMEOUT) as response:
-                if response.status_code != httpx.codes.OK:
+                if response.status_code in TURNED_AWAY:
                     self.tally.turned_away += 1
                     return False
-                accepted = True
+                response.raise_for_status()
                 await self._drain(response, asked_at_s)
+        except (httpx.ConnectError, httpx.ConnectTimeout):
+            self.tally.turned_away += 1
+            return False
         except httpx.HTTPError:
-            if not accepted:
-                self.tally.turned_away += 1
-                return False
             self.tally.cut += 1
         return True
 

@@ -11,7 +11,7 @@ import httpx
 from fish_local.cluster import Cluster
 from fish_local.demo.board import Snapshot
 from fish_local.demo.engines import EngineDirectory
-from fish_local.demo.kube import Json, KubeReader, connect
+from fish_local.demo.kube import KubeReader, Reclaim, connect
 from fish_local.demo.listeners import SENTENCES, Crowd
 from fish_local.demo.operator_metrics import OperatorCounters, read_counters
 from fish_local.demo.scene import NAMESPACE, Scene, example
@@ -33,7 +33,7 @@ class Outcome:
     """What the run left to be reported."""
 
     counters: OperatorCounters
-    reclaims: Sequence[Json]
+    reclaims: Sequence[Reclaim]
     shots: Sequence[Snapshot]
     crowd: Crowd
     speech: bytes
@@ -65,29 +65,34 @@ class Play:
             yield cls(cluster=cluster, scene=scene, clock=clock, kube=kube, client=client, crowd=crowd, watcher=watcher)
 
     async def perform(self, wave: Sequence[Phase]) -> Outcome:
-        """Run all acts in order."""
+        """Run all acts in order, watched from the first one on."""
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                watching = tasks.create_task(self.watcher.watch(), name="watcher")
+                outcome = await self._acts(wave)
+                watching.cancel()
+        except ExceptionGroup as group:
+            # The first fault is the one to explain; what follows it was cancelled because of it.
+            raise group.exceptions[0] from group
+        return outcome
+
+    async def _acts(self, wave: Sequence[Phase]) -> Outcome:
         before = await self._counters()
         with self.clock.stage("first_engine", "Applying examples/tts.yaml and examples/clean.yaml …"):
             await asyncio.to_thread(self._apply)
-            watching = asyncio.create_task(self.watcher.watch(), name="watcher")
             await self._until("an engine is ready", lambda: self.crowd.engines.ready > 0)
-        try:
-            with self.clock.stage("wave", "Playing a wave of listeners: quiet, burst, quiet …"):
-                await self._listen(wave)
-            with self.clock.stage("finish", "Waiting for the cleaning job to finish …"):
-                await self._until("the cleaning job is complete", lambda: self._latest.cleaned_percent >= 100)
-                await self._until("one engine is left", lambda: self._latest.gpus.get("serving") == 1)
-            speech = await self._speak()
-            voice = await self.kube.status_of("ttsdeployments", DEPLOYMENT)
-            return Outcome(
-                counters=(await self._counters()).since(before),
-                reclaims=voice.get("reclaims", []),
-                shots=self.watcher.shots,
-                crowd=self.crowd,
-                speech=speech,
-            )
-        finally:
-            watching.cancel()
+        with self.clock.stage("wave", "Playing a wave of listeners: quiet, burst, quiet …"):
+            await self._listen(wave)
+        with self.clock.stage("finish", "Waiting for the cleaning job to finish …"):
+            await self._until("the cleaning job is complete", lambda: self._latest.cleaned_percent >= 100)
+            await self._until("one engine is left", lambda: self._latest.gpus.get("serving") == 1)
+        return Outcome(
+            counters=(await self._counters()).since(before),
+            reclaims=(await self.kube.voice(DEPLOYMENT)).reclaims,
+            shots=self.watcher.shots,
+            crowd=self.crowd,
+            speech=await self._speak(),
+        )
 
     @property
     def _latest(self) -> Snapshot:

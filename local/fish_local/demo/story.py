@@ -1,7 +1,6 @@
 """The demo from beginning to end: build, start, install, play, check, report."""
 
 import asyncio
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,12 +8,12 @@ from pathlib import Path
 from fish_local.build import ensure_built
 from fish_local.cluster import Cluster
 from fish_local.demo.board import Snapshot
-from fish_local.demo.kube import Json
 from fish_local.demo.picture import draw
 from fish_local.demo.play import PATIENCE_S, Outcome, Play
 from fish_local.demo.report import Report, percentile
 from fish_local.demo.scene import CHART, NAMESPACE, Scene, run_room
 from fish_local.demo.stages import StageClock, set_up_s
+from fish_local.demo.verdict import Verdict
 from fish_local.demo.wave import WAVE, Phase
 from fish_local.progress import Narrator
 
@@ -47,7 +46,7 @@ def tell(options: Options, narrator: Narrator, show: Callable[[Snapshot], None])
     outcome = asyncio.run(_perform(options, cluster, scene, clock, show))
     with clock.stage("check", "Checking the cleaned corpus item by item against its input …"):
         where = ("--input", scene.corpus, "--output", scene.cleaned)
-        verdict: Json = json.loads(run_room("fish_cleaning", "verify", *where, "--json"))
+        verdict = Verdict.model_validate_json(run_room("fish_cleaning", "verify", *where, "--json"))
     report = _report(outcome, verdict, clock)
     (scene.root / "report.json").write_text(report.to_json())
     (scene.root / "speech.wav").write_bytes(outcome.speech)
@@ -75,25 +74,25 @@ async def _perform(
         return await play.perform(options.wave)
 
 
-def _report(outcome: Outcome, verdict: Json, clock: StageClock) -> Report:
+def _report(outcome: Outcome, verdict: Verdict, clock: StageClock) -> Report:
     tally, counters, reclaims = outcome.crowd.tally, outcome.counters, outcome.reclaims
-    stages = reclaims[0]["stages"] if reclaims else ()
+    stages = reclaims[0].stages if reclaims else ()
     return Report(
         scale_ups=counters.scale_ups,
         scale_downs=counters.scale_downs,
         evictions=counters.evictions,
         reclaims=len(reclaims),
-        reclaim_s=[round(one["totalSeconds"], 2) for one in reclaims],
-        reclaim_stage_s={stage: [round(one["stages"][stage], 2) for one in reclaims] for stage in stages},
+        reclaim_s=[round(one.total_seconds, 2) for one in reclaims],
+        reclaim_stage_s={stage: [round(one.stages[stage], 2) for one in reclaims] for stage in stages},
         streams_total=tally.finished + tally.cut,
         streams_cut=tally.cut,
         first_audio_s={f"p{percent}": round(percentile(tally.first_audio_s, percent), 3) for percent in (50, 95)},
-        items_expected=verdict["items_expected"],
-        items_committed=verdict["items_committed"],
-        items_rejected=verdict["items_rejected"],
-        items_lost=verdict["items_lost"],
-        items_doubled=verdict["items_doubled"],
-        work_redone_ratio=verdict["work_redone_ratio"],
+        items_expected=verdict.items_expected,
+        items_committed=verdict.items_committed,
+        items_rejected=verdict.items_rejected,
+        items_lost=verdict.items_lost,
+        items_doubled=verdict.items_doubled,
+        work_redone_ratio=verdict.work_redone_ratio,
         gpu_state_seconds=counters.gpu_state_seconds,
         stage_s=clock.seconds,
     )

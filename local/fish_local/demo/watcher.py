@@ -13,7 +13,7 @@ import httpx
 from fish_contracts.labels import WORK_CLASS
 from fish_contracts.priority import WorkClass
 from fish_local.demo.board import Snapshot
-from fish_local.demo.kube import Json, KubeReader, Pod
+from fish_local.demo.kube import CleaningStatus, KubeReader, Pod, VoiceStatus
 from fish_local.demo.listeners import Crowd
 
 LOOK_EVERY_S: Final = 0.5
@@ -54,7 +54,7 @@ class Watcher:
     _started_s: float = field(default_factory=time.monotonic)
 
     async def watch(self) -> None:
-        """Look until cancelled. A look that fails is skipped: the picture is not worth the demo."""
+        """Look until cancelled. A look that the API server does not answer is skipped: the next one shows the same."""
         while True:
             with contextlib.suppress(httpx.HTTPError):
                 await self.look()
@@ -64,8 +64,8 @@ class Watcher:
         """Look once."""
         pods, voice, cleaning = await asyncio.gather(
             self.kube.work_pods(),
-            self.kube.status_of("ttsdeployments", self.deployment),
-            self.kube.status_of("cleaningjobs", self.job),
+            self.kube.voice(self.deployment),
+            self.kube.cleaning(self.job),
         )
         self.crowd.engines.update(pods)
         shot = replace(
@@ -81,18 +81,17 @@ class Watcher:
         self.show(shot)
 
 
-def _from_status(voice: Json, cleaning: Json) -> Snapshot:
-    load = voice.get("load", {})
+def _from_status(voice: VoiceStatus, cleaning: CleaningStatus) -> Snapshot:
     decisions = [
-        f"{entry['fromReplicas']} → {entry['toReplicas']} engines ({entry['reason']}): {entry['message']}"
-        for entry in voice.get("decisions", [])
+        f"{entry.from_replicas} → {entry.to_replicas} engines ({entry.reason}): {entry.message}"
+        for entry in voice.decisions
     ]
     return Snapshot(
-        streams=load.get("streams", 0),
-        queued=load.get("queued", 0),
-        engines_ready=voice.get("readyReplicas", 0),
-        engines_wanted=voice.get("desiredReplicas", 0),
-        evictions=cleaning.get("evictions", {}).get("total", 0),
-        cleaned_percent=cleaning.get("percent", 0),
+        streams=voice.load.streams,
+        queued=voice.load.queued,
+        engines_ready=voice.ready_replicas,
+        engines_wanted=voice.desired_replicas,
+        evictions=cleaning.evictions.total,
+        cleaned_percent=cleaning.percent,
         decisions=decisions[:SHOWN_DECISIONS],
     )

@@ -15,6 +15,8 @@ AUDIO = bytes(WAV_HEADER_BYTES) + b"\1\2" * 500
 CHUNK = f"{len(AUDIO):x}\r\n".encode() + AUDIO + b"\r\n"
 WHOLE = HEAD + CHUNK + b"0\r\n\r\n"
 CUT = HEAD + CHUNK
+FAILED = b"HTTP/1.1 500 Internal Server Error\r\ncontent-length: 0\r\n\r\n"
+LOST_IN_THE_QUEUE = b""
 REFUSED = b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n"
 HEADER_ONLY = HEAD + b"2c\r\n" + bytes(44) + b"\r\n0\r\n\r\n"
 
@@ -65,7 +67,7 @@ async def test_a_whole_stream_is_heard():
     assert (tally.finished, tally.cut, len(tally.first_audio_s)) == (1, 0, 1)
 
 
-@pytest.mark.parametrize("reply", [CUT, HEADER_ONLY])
+@pytest.mark.parametrize("reply", [CUT, HEADER_ONLY, FAILED, LOST_IN_THE_QUEUE])
 async def test_a_stream_that_breaks_or_is_empty_counts_as_cut(reply):
     tally = await hear_one([reply])
     assert (tally.finished, tally.cut) == (0, 1)
