@@ -1,8 +1,10 @@
 """The WebSocket of the engine, first as its unmodified clients use it, then as a client may misuse it."""
 
 import asyncio
+import contextlib
 import io
 import os
+import random
 import signal
 import threading
 
@@ -196,6 +198,25 @@ def test_a_mistake_ends_with_finish_error_and_a_close(engine, frames, complaint,
     assert (sound, end["event"], end["reason"]) == (b"", "finish", "error")
     assert complaint in end["message"]
     assert closed.value.rcvd.code == code
+
+
+def test_no_frame_whatsoever_breaks_the_engine(engine):
+    rng = random.Random(0)
+    frames = [start(), packed("text", text="Hello."), packed("flush"), packed("stop"), ormsgpack.packb({"event": None})]
+    for _ in range(150):
+        with connect(live_url(engine), close_timeout=1) as socket:
+            socket.send(start(max_new_tokens=1))
+            for _ in range(3):
+                frame = bytearray(rng.choice(frames))
+                for _ in range(rng.randint(1, 4)):
+                    frame[rng.randrange(len(frame))] = rng.randrange(256)
+                with contextlib.suppress(ConnectionClosed):
+                    socket.send(bytes(frame))
+            with contextlib.suppress(ConnectionClosed):
+                socket.send(packed("stop"))
+            assert heard(socket)[1]["event"] == "finish"
+    assert engine.client.get("/v1/health").status_code == 200
+    assert engine.metrics().get(("fish_tts_rejected_total", "failed"), 0) == 0
 
 
 def test_a_client_that_leaves_frees_its_place_at_once(engine, eventually):

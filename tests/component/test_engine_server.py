@@ -300,18 +300,19 @@ def test_settings_that_cannot_work_are_explained(run_to_its_end, options, status
     assert "Traceback" not in ended.stderr
 
 
-def test_loading_leaves_torchs_compiler_alone():
-    """It takes longer to import than everything else that stands between a new process and its first sound."""
+def test_loading_leaves_torchs_compiler_and_encoders_alone():
+    """They take long to import, and stand between a new process and its first sound."""
     script = f"""
 import sys
 from pathlib import Path
+import fish_engine.server.serve
 from fish_engine.loading import EngineConfig, load_engine
 from fish_engine.telemetry import EngineMetrics
 config = EngineConfig(
     checkpoint=Path({str(MODEL)!r}), codec=Path({str(CODEC)!r}), max_streams=1, device="cpu", cpu_threads=1, kv_cache_gib=1
 )
 load_engine(config, EngineMetrics())
-print(*sorted({{"torch._dynamo", "torch._inductor", "sympy"}} & set(sys.modules)))
+print(*sorted({{"torch._dynamo", "torch._inductor", "sympy", "av"}} & set(sys.modules)))
 """
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=True)
     assert ended.stdout.strip() == ""

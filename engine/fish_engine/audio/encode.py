@@ -76,7 +76,10 @@ class FFmpegEncoder:
             format=encoding.format.container,
             options={"flush_packets": "1", **dict(encoding.format.options)},
         )
-        self._stream = cast("AudioStream", self._container.add_stream(encoding.format.codec, rate=encoding.rate_hz))
+        stream = self._container.add_stream(
+            encoding.format.codec, rate=encoding.rate_hz, options=dict(encoding.format.codec_options)
+        )
+        self._stream = cast("AudioStream", stream)
         self._stream.layout = "mono"
         if encoding.bit_rate_bps is not None:
             self._stream.bit_rate = encoding.bit_rate_bps

@@ -12,9 +12,10 @@ from typing import Final
 
 from starlette.websockets import WebSocket
 
-from fish_engine.audio.writer import Sounding, SoundWriter
+from fish_engine.audio.writer import Sounding
 from fish_engine.server.live_events import audio_frames, finish_frame
 from fish_engine.server.narration import Narration, recital
+from fish_engine.server.offloading import OffloadingWriter
 from fish_engine.server.studio import Studio
 from fish_engine.text.segments import Segmenter
 
@@ -33,7 +34,7 @@ class LiveSession:
         self._narration = narration
         self._studio = studio
         self._segmenter = Segmenter(limit_chars=narration.part_chars)
-        self._writer = SoundWriter(sounding, source_rate_hz=narration.sample_rate_hz)
+        self._writer = OffloadingWriter(sounding, source_rate_hz=narration.sample_rate_hz)
         self._least_bytes = _LEAST_RAW_BYTES if sounding.encoding.format.name in _RAW_FORMATS else 1
         self._unsent = b""
         self._is_heard = False
@@ -56,7 +57,7 @@ class LiveSession:
         with self._studio.service.held():
             await self.flush()
             if self._writer.sound_s > 0:
-                await self._send(self._writer.finish(), is_end=True)
+                await self._send(await self._writer.finish(), is_end=True)
             await self._socket.send_bytes(finish_frame())
         self.is_over = True
 
@@ -65,7 +66,7 @@ class LiveSession:
         try:
             with self._studio.service.held():
                 async for samples in recital(self._narration, parts):
-                    await self._send(self._writer.write(samples))
+                    await self._send(await self._writer.write(samples))
                     if not self._is_heard:
                         self._is_heard = True
                         self._studio.metrics.first_audio_s.labels(LIVE_ROUTE).observe(time.monotonic() - asked_at_s)

@@ -10,8 +10,9 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from fish_engine.audio.wav import with_true_sizes
-from fish_engine.audio.writer import Sounding, SoundWriter
+from fish_engine.audio.writer import Sounding
 from fish_engine.server.narration import Narration, Samples, recital, silence
+from fish_engine.server.offloading import OffloadingWriter
 from fish_engine.telemetry import EngineMetrics
 from fish_engine.text.segments import Segmenter
 
@@ -51,7 +52,7 @@ class SpeechResponse(Response):
         self._text = text
         self._delivery = delivery
         self._metrics = metrics
-        self._writer = SoundWriter(delivery.sounding, source_rate_hz=narration.sample_rate_hz)
+        self._writer = OffloadingWriter(delivery.sounding, source_rate_hz=narration.sample_rate_hz)
         self.is_begun = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -86,9 +87,9 @@ class SpeechResponse(Response):
     async def _pieces(self) -> AsyncIterator[bytes]:
         """Yield the file as it is made."""
         async for samples in self._samples():
-            if piece := self._writer.write(samples):
+            if piece := await self._writer.write(samples):
                 yield piece
-        if rest := self._writer.finish():
+        if rest := await self._writer.finish():
             yield rest
 
     async def _samples(self) -> AsyncIterator[Samples]:
