@@ -29,6 +29,10 @@ class Unauthorized(EngineError):  # noqa: N818
     """A client brought no key, or one that is not known."""
 
 
+class BadVoiceFolder(EngineError):  # noqa: N818
+    """The folder of stored voices cannot be used; the message names the file."""
+
+
 class UnknownVoice(BadRequest):
     """There is no voice with this id."""
 

@@ -5,6 +5,8 @@ in order, from a queue of frames.
 """
 
 import asyncio
+import contextlib
+import logging
 from typing import Final
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
@@ -25,6 +27,7 @@ from fish_engine.server.live_session import LiveSession
 from fish_engine.server.schemas import SpeechFields
 from fish_engine.server.studio import Studio
 
+_log = logging.getLogger(__name__)
 _IDLE_S: Final = 600.0
 """A socket on which nothing comes for so long is closed. Clients keep theirs in a pool for five minutes."""
 _CLOSE_CODES: Final[tuple[tuple[type[EngineError], int], ...]] = (
@@ -72,15 +75,19 @@ class LiveSocket:
             self._frames.put_nowait(frame)
 
     async def _serve(self) -> None:
-        try:
-            while True:
-                await self._serve_session()
-        except TimeoutError:
-            await self._socket.close(_GOING_AWAY, f"nothing came for {_IDLE_S:.0f} s")
-        except EngineError as error:
-            await self._fail(error)
-        except WebSocketDisconnect:
-            pass  # the reader notices as well
+        with contextlib.suppress(WebSocketDisconnect):  # the reader notices as well
+            try:
+                while True:
+                    await self._serve_session()
+            except TimeoutError:
+                await self._socket.close(_GOING_AWAY, f"nothing came for {_IDLE_S:.0f} s")
+            except EngineError as error:
+                await self._fail(error)
+            except WebSocketDisconnect:
+                raise
+            except Exception:
+                _log.exception("session failed")
+                await self._fail(EngineError("internal error"))
 
     async def _fail(self, error: EngineError) -> None:
         """End the session and the connection: after an error neither side knows where the other one stands."""

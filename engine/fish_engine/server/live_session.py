@@ -54,7 +54,7 @@ class LiveSession:
 
     async def stop(self) -> None:
         """Say all that there is, and end the file."""
-        with self._studio.service.held():
+        with self._narration.held():
             await self.flush()
             if self._writer.sound_s > 0:
                 await self._send(await self._writer.finish(), is_end=True)
@@ -64,7 +64,7 @@ class LiveSession:
     async def _say(self, parts: Sequence[str]) -> None:
         asked_at_s, self._is_heard = time.monotonic(), False
         try:
-            with self._studio.service.held():
+            with self._narration.held():
                 async for samples in recital(self._narration, parts):
                     await self._send(await self._writer.write(samples))
                     if not self._is_heard:

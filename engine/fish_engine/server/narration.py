@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Final, Self
 
 import numpy as np
@@ -50,6 +51,10 @@ class Narration:
     def is_speaking(self) -> bool:
         """A part has been begun and not ended."""
         return self._request_id is not None
+
+    def held(self) -> AbstractContextManager[None]:
+        """Keep the engine from stopping between two parts."""
+        return self._service.held()
 
     async def __aenter__(self) -> Self:
         """Nothing to wait for."""

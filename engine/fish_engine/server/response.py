@@ -57,6 +57,10 @@ class SpeechResponse(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send until the end, or until the client has left."""
+        with self.narration.held():
+            await self._deliver(receive, send)
+
+    async def _deliver(self, receive: Receive, send: Send) -> None:
         async with self.narration:
             sending = asyncio.create_task(self._send(send))
             leaving = asyncio.create_task(_disconnect(receive))

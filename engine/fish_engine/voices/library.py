@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from fish_engine.errors import BadRequest, UnknownVoice, VoiceExists
+from fish_engine.errors import BadRequest, BadVoiceFolder, UnknownVoice, VoiceExists
 
 VOICE_ID: Final = re.compile(r"[a-zA-Z0-9\-_ ]{1,255}")
 _RECORD: Final = "voice.json"
@@ -55,6 +55,7 @@ class VoiceLibrary:
 
         Raises:
             OSError: the folder cannot be made or read.
+            BadVoiceFolder: something in it is not what this server has written.
         """
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
@@ -139,5 +140,10 @@ def _write_record(folder: Path, voice: Voice) -> None:
 
 def _read_all(folder: Path) -> Iterator[Voice]:
     for record in folder.glob(f"[0-9a-f]*/{_RECORD}"):
-        fields = json.loads(record.read_text())
-        yield Voice(**{**fields, "tags": tuple(fields["tags"]), "texts": tuple(fields["texts"])})
+        try:
+            fields = json.loads(record.read_text())
+            yield Voice(**{**fields, "tags": tuple(fields["tags"]), "texts": tuple(fields["texts"])})
+        except (ValueError, TypeError, KeyError) as error:
+            raise BadVoiceFolder(
+                f"{record} is not the record of a voice: {error}; put it right or remove its folder"
+            ) from error

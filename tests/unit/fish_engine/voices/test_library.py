@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from fish_engine.errors import BadRequest, UnknownVoice, VoiceExists
+from fish_engine.errors import BadRequest, BadVoiceFolder, UnknownVoice, VoiceExists
 from fish_engine.voices.library import Recording, Voice, VoiceLibrary
 
 
@@ -60,3 +60,12 @@ def test_of_many_that_want_the_same_id_one_gets_it(library):
     with ThreadPoolExecutor(4) as pool:
         kept = [audio for audio in pool.map(add, [b"1", b"2", b"3", b"4"]) if audio]
     assert [recording.audio for recording in library.recordings("ann")] == kept
+
+
+def test_a_record_that_cannot_be_read_is_named(library, tmp_path):
+    library.add(a_voice(), [b"1", b"2"])
+    (record,) = tmp_path.rglob("voice.json")
+    for broken in ("{", "{}", "[]"):
+        record.write_text(broken)
+        with pytest.raises(BadVoiceFolder, match=r"voice\.json is not the record of a voice"):
+            VoiceLibrary(tmp_path)
