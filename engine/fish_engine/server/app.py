@@ -1,4 +1,4 @@
-"""Routes, and the one shape of their errors: exactly {"status", "message"}, because clients break on anything else."""
+"""The routes, and what answers an error on each."""
 
 import time
 from typing import Final

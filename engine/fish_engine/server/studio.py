@@ -34,7 +34,13 @@ class Studio:
             raise BadRequest(f"text has {len(text)} characters; this server takes at most {self.max_text_chars}")
 
     async def narration(self, body: SpeechFields) -> Narration:
-        """Return a voice that is ready to speak."""
+        """Return a voice that is ready to speak.
+
+        Raises:
+            Overloaded, Draining: it would be turned away now, so that no reference is encoded in vain.
+            BadRequest: as `prepare`.
+        """
+        self.service.check_door()
         # Tokenising is quick, but a reference is encoded by a model: other streams must not wait for it.
         return Narration(
             self.service, await asyncio.to_thread(prepare, body, self.loaded, self.references, self.library)
