@@ -23,7 +23,7 @@ from fish_slurm.telemetry import Telemetry
 from fish_slurm.view import ClusterView
 
 _LONGEST_PAUSE_S = 30.0
-_PATIENCE_S = 10.0
+_PATIENCE_S = 5.0
 _log = structlog.get_logger()
 
 

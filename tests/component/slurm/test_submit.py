@@ -81,16 +81,6 @@ def test_check_finds_a_trial_clusters_one_deviation(fish_slurm):
     assert said.stdout.splitlines()[-1] == "1 deviations"
 
 
-def test_without_a_cluster_each_command_says_so(fish_slurm, site):
-    site.cluster.stop_daemon("slurmctld")
-    try:
-        said = fish_slurm("check")
-        assert said.returncode == 1
-        assert said.stderr.startswith("fish-slurm: scontrol")
-    finally:
-        site.cluster.start_controller()
-
-
 @pytest.mark.parametrize(
     ("command", "reason"),
     [
