@@ -16,7 +16,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from enum import Enum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -28,12 +28,20 @@ from obstore.store import S3Store
 from fish_cleaning.object_storage import Bucket, Patience
 
 BUCKET = "clips"
-S3_PORT = 8333
 _IDENTITIES = {
     "writer": ["Admin", "Read", "Write", "List"],
     "reader": ["Read", "List"],
 }
 _SECRET = "not a secret"
+
+
+def free_ports(host: str, count: int) -> list[int]:
+    """Return ports that nobody has. An address of its own is not enough: SeaweedFS names sockets in /tmp by port alone."""
+    with ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind((host, 0))
+        return [one.getsockname()[1] for one in sockets]
 
 
 class S3Server:
@@ -42,7 +50,10 @@ class S3Server:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self.host = f"127.8.{random.randrange(256)}.{random.randrange(2, 255)}"
-        self.endpoint = f"http://{self.host}:{S3_PORT}"
+        names = [f"{part}.port{kind}" for part in ("master", "volume", "filer", "s3") for kind in ("", ".grpc")]
+        self._ports = dict(zip(names, free_ports(self.host, len(names)), strict=True))
+        self.port, self.web_port = self._ports["s3.port"], self._ports["master.port"]
+        self.endpoint = f"http://{self.host}:{self.port}"
         identities = [
             {"name": name, "credentials": [{"accessKey": name, "secretKey": _SECRET}], "actions": actions}
             for name, actions in _IDENTITIES.items()
@@ -64,6 +75,7 @@ class S3Server:
             "s3": "true",
             "s3.config": self._folder / "identities.json",
             "volume.max": 40,
+            **self._ports,
         }
         with (self._folder / "weed.log").open("ab") as log:
             command = [weed, "server", *(f"-{name}={value}" for name, value in options.items())]
@@ -115,7 +127,7 @@ class S3Server:
 
     def _takes_objects(self) -> bool:
         try:
-            with socket.create_connection((self.host, S3_PORT), timeout=1.0):
+            with socket.create_connection((self.host, self.port), timeout=1.0):
                 pass
             obstore.put(self.objects("started"), "now", b"", use_multipart=False)
         except (OSError, obstore.exceptions.BaseError):
@@ -184,7 +196,7 @@ class FaultyProxy:
         self._is_closed.wait(timeout=60.0)
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
-        proxy, host = self, self._server.host
+        proxy, server = self, self._server
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
@@ -195,7 +207,7 @@ class FaultyProxy:
                 if fate is Fate.REFUSED:
                     self.answer(503, [], b"")
                     return
-                upstream = http.client.HTTPConnection(host, S3_PORT, timeout=30)
+                upstream = http.client.HTTPConnection(server.host, server.port, timeout=30)
                 try:
                     upstream.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
                     for name, value in self.headers.items():
