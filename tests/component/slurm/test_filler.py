@@ -65,6 +65,18 @@ def test_a_drained_node_gets_no_new_work_and_is_used_again_when_resumed(site, fi
         site.until(lambda: site.cleaning_gpus() == site.gpus, "both nodes full of cleaning")
 
 
+def test_a_reservation_for_inference_is_never_touched(site, filling):
+    reservation = ["reservationname=inference", "starttime=now", "duration=60", "users=nobody", "nodes=n2"]
+    site.cluster.command("scontrol", "create", "reservation", *reservation)
+    try:
+        with filling(max_workers=8, buffer=4):
+            site.until(lambda: site.cleaning_gpus() == 4, "the other node full of cleaning")
+            site.until(lambda: len(site.jobs("PENDING", "clean")) == 4, "the buffer, and no more for reserved GPUs")
+            assert {gpu.partition("/")[0] for _, _, _, gpu in site.starts_and_ends()} == {"n1"}
+    finally:
+        site.cluster.command("scontrol", "delete", "reservationname=inference")
+
+
 def test_a_second_filler_on_the_same_run_folder_is_refused(site, filling):
     with filling(max_workers=1):
         site.until(lambda: len(_slots(site)) == 1, "the first filler's worker")
