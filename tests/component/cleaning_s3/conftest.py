@@ -229,7 +229,7 @@ class FaultyProxy:
                 else:
                     self.answer(status, headers, content)
 
-            do_GET = do_PUT = forward  # noqa: N815 - named by http.server
+            do_GET = do_PUT = do_POST = do_DELETE = forward  # noqa: N815 - named by http.server
 
             def answer(self, status: int, headers: list[tuple[str, str]], content: bytes) -> None:
                 self.send_response_only(status)
