@@ -30,7 +30,7 @@ status: setup ## Who holds which GPU
 test: check unit component e2e ## Everything that CI runs
 
 unit: setup ## No network, GPU, cluster or sleep
-	@$(STAGE) "unit tests" $(PYTEST) tests/unit
+	@$(STAGE) "unit tests" $(PYTEST) tests/unit --numprocesses auto --dist loadfile
 component: build ## One real thing each: an API server, an engine, a worker
 	@$(STAGE) "component tests" $(PYTEST) tests/component
 soak: build ## The long proofs on a real Slurm, with all repeats: two hours, needs root
