@@ -104,9 +104,7 @@ def play(model: DualAR) -> Callable[..., Performance]:
     def perform(lines: Sequence[Line], *, blocks: int = 400, prefill_chunk: int = 256) -> Performance:
         limits = Limits(max_running=64, block_size=BLOCK_SIZE, prefill_chunk=prefill_chunk)
         scheduler = Scheduler(limits=limits, pool=BlockPool(blocks))
-        store = PagedKeyValues(
-            model.config.slow, blocks=blocks, block_size=BLOCK_SIZE, dtype=torch.float32, device=CPU
-        )
+        store = PagedKeyValues(model.config.slow, blocks=blocks, block_size=BLOCK_SIZE, dtype=torch.float32, device=CPU)
         runner = Runner(model, store)
         utterances = {
             index: Utterance(prompt=line.prompt, frame_limit=line.frame_limit, sampling=line.sampling)
