@@ -131,7 +131,8 @@ class Play:
 
     async def _speak(self) -> bytes:
         with self.crowd.engines.least_busy() as base_url:
-            request = {"text": SENTENCES[0], "format": "wav", "seed": 1}
+            # Not streamed, so that the file says how long it is.
+            request = {"text": SENTENCES[0], "format": "wav", "seed": 1, "streaming": False}
             answer = await self.client.post(f"{base_url}/v1/tts", json=request, timeout=PATIENCE_S)
         answer.raise_for_status()
         return answer.content
